@@ -1,0 +1,298 @@
+"""Grade a class: a map over hand-ins, each in a worker; only this process writes notebooks, marks and pages.
+
+One hand-in never stops the class, and nothing that is done is lost when a run is interrupted: what is graded is
+written at once, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from graders.authoring import Exercise, UsageError
+from graders.build import dumps, load, write_whole
+from graders.gradebook import Marks
+from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, modules_for, not_graded
+from graders.intake import NotGradable, receive, submitted_at
+from graders.reports.feedback import feedback_page
+from graders.sandbox.box import Sandbox
+from graders.settings import Course
+from graders.verdict import Finding, Verdict
+
+VERDICT = "verdict.json"
+
+
+@dataclass(frozen=True)
+class Received:
+    """One student's folder, as intake found it: a job, or the finding that says why there is none."""
+
+    student: str
+    timestamp: datetime | None
+    findings: tuple[Finding, ...]
+    job: HandInJob | None = None
+    problem: Finding | None = None
+
+
+Progress = Callable[[Verdict, bool], None]
+"""Told of each verdict as it is written, and whether it was there from an earlier run."""
+
+
+def grade_class(
+    course: Course,
+    exercise: Exercise,
+    *,
+    students: Sequence[str] = (),
+    jobs: int = 0,
+    force: bool = False,
+    progress: Progress = lambda verdict, kept: None,
+    started: Callable[[int], None] = lambda total: None,
+) -> list[Verdict]:
+    """Grade every hand-in of `exercise` in the course (or of `students`), in order of id; the verdicts.
+
+    Writes autograded/<student>/<slug>/ (notebook and verdict.json), the gradebook, and feedback/<student>/<slug>/.
+    """
+    released = _released(course, exercise)
+    folders = _folders(course, exercise.slug, students)
+    with Marks(course, exercise) as marks:
+        _ensure_assignment(course, exercise, marks)
+        received = [_receive(course, exercise, released, student, folder) for student, folder in folders]
+        known = marks.graded()
+        kept = [] if force else [(r, v) for r in received if (v := _done(course, exercise, r)) and r.student in known]
+        todo = [r for r in received if all(r is not done for done, _ in kept)]
+        verdicts = [verdict for _, verdict in kept]
+        with _graded(course, exercise, released, todo, jobs) as results:
+            started(len(received))
+            for verdict in verdicts:
+                progress(verdict, True)
+            for found, graded in results:
+                _write(course, exercise, marks, found, graded)
+                verdicts.append(graded.verdict)
+                progress(graded.verdict, False)
+    return sorted(verdicts, key=lambda verdict: verdict.student)
+
+
+# --- before -----------------------------------------------------------------------------------------------------------
+
+
+def _released(course: Course, exercise: Exercise) -> Notebook:
+    path = course.released(exercise.slug)
+    if not path.exists():
+        raise UsageError(
+            f"{exercise.slug} is not released: there is no {path.relative_to(course.root)}; run qkv release"
+            f" {exercise.slug}"
+        )
+    notebook = load(path)
+    points = {
+        settings["grade_id"]: settings["points"]
+        for cell in notebook["cells"]
+        if (settings := cell["metadata"].get("nbgrader", {})).get("grade") and not settings.get("solution")
+    }
+    if points != {check.id: check.points for check in exercise.checks.values()}:
+        raise UsageError(
+            f"the released {exercise.slug} has other checks or points than the exercise now; "
+            f"run qkv build {exercise.slug} and qkv release {exercise.slug}"
+        )
+    return notebook
+
+
+def _folders(course: Course, slug: str, students: Sequence[str]) -> list[tuple[str, Path]]:
+    submitted = course.folder("submitted")
+    found = sorted(path for path in submitted.iterdir() if (path / slug).is_dir()) if submitted.is_dir() else []
+    chosen = [(path.name, path / slug) for path in found if not students or path.name in students]
+    missing = sorted(set(students) - {student for student, _ in chosen})
+    if missing:
+        raise UsageError(
+            f"nothing handed in by {', '.join(missing)}: there is no {submitted.name}/<student>/{slug} of theirs"
+        )
+    if not chosen:
+        raise UsageError(
+            f"no hand-ins for {slug}: {submitted.name}/<student>/{slug}/ is where nbgrader collect and"
+            " zip_collect put them"
+        )
+    return chosen
+
+
+def _ensure_assignment(course: Course, exercise: Exercise, marks: Marks) -> None:
+    """A fresh clone has a release and no gradebook; nbgrader's own generate_assignment registers it."""
+    if not marks.check_assignment():
+        from graders.releasing import release
+
+        release(course, exercise)
+    if not marks.check_assignment():
+        raise UsageError(
+            f"the gradebook does not know {exercise.slug} with these points; run qkv release {exercise.slug}"
+        )
+
+
+def _receive(course: Course, exercise: Exercise, released: Notebook, student: str, folder: Path) -> Received:
+    timestamp, findings = submitted_at(folder)
+    found = Received(student, timestamp, tuple(findings))
+    try:
+        hand_in = receive(folder, exercise.slug, released)
+    except NotGradable as problem:
+        return replace(found, problem=problem.finding)
+    except Exception as bug:
+        finding = Finding("error", "intake", f"the hand-in could not be read ({type(bug).__name__}: {bug})"[:300])
+        return replace(found, problem=finding)
+    hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
+    settings = course.settings
+    job = HandInJob(
+        exercise.slug,
+        student,
+        hand_in,
+        points=dict(settings.points.get(exercise.slug, {})),
+        aliases=tuple(alias for alias, id in settings.aliases.items() if id == student),
+        reveal=settings.reveal_expected,
+    )
+    before = _verdict(course, exercise, student)
+    return replace(found, job=replace(job, seed=before.seed) if before and before.seed else job)
+
+
+def _verdict(course: Course, exercise: Exercise, student: str) -> Verdict | None:
+    path = course.folder("autograded") / student / exercise.slug / VERDICT
+    try:
+        return Verdict.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _done(course: Course, exercise: Exercise, found: Received) -> Verdict | None:
+    """The verdict of an earlier run on this very hand-in."""
+    verdict = _verdict(course, exercise, found.student)
+    if verdict is None or found.job is None or not verdict.fingerprint:
+        return None
+    return verdict if verdict.fingerprint == found.job.fingerprint else None
+
+
+# --- the map ----------------------------------------------------------------------------------------------------------
+
+_sandbox: Sandbox
+
+
+def _set_sandbox(sandbox: Sandbox) -> None:
+    global _sandbox
+    _sandbox = sandbox
+
+
+def _work(job: HandInJob) -> Graded:
+    return grade_hand_in(job, _sandbox)
+
+
+@contextlib.contextmanager
+def _graded(
+    course: Course, exercise: Exercise, released: Notebook, todo: Sequence[Received], jobs: int
+) -> Iterator[Iterator[tuple[Received, Graded]]]:
+    """The results as they come, those first that need no worker."""
+    settings = course.settings
+    ready = [(r, not_graded(exercise, r.student, released, r.problem, r.findings)) for r in todo if r.problem]
+    waiting = [r for r in todo if r.job]
+    if not waiting:
+        yield iter(ready)
+        return
+    workers = min(jobs or settings.jobs or os.cpu_count() or 1, len(waiting))
+    with (
+        Sandbox(modules_for(exercise), settings.limits(), settings.sandbox) as sandbox,
+        contextlib.ExitStack() as stack,
+    ):
+        pool = stack.enter_context(_pool(workers, sandbox, "fork"))
+
+        yield itertools.chain(ready, _results(pool, sandbox, exercise, released, waiting))
+
+
+def _results(
+    pool: Executor, sandbox: Sandbox, exercise: Exercise, released: Notebook, waiting: Sequence[Received]
+) -> Iterator[tuple[Received, Graded]]:
+    """Results as they are done; a hand-in whose worker was lost comes last, tried again by itself."""
+    futures = {pool.submit(_work, found.job): found for found in waiting if found.job}
+    lost = []
+    try:
+        for future in as_completed(futures):
+            found = futures[future]
+            try:
+                yield found, future.result()
+            except BrokenProcessPool:
+                lost.append(found)
+            except Exception as bug:  # one hand-in never stops the class
+                yield found, _unexpected(exercise, released, found, bug)
+    except GeneratorExit:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    for found in lost:
+        yield found, _alone(sandbox, exercise, released, found)
+
+
+def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: BaseException) -> Graded:
+    problem = f"grading it failed ({type(bug).__name__}: {bug})"[:300]
+    return not_graded(exercise, found.student, released, Finding("error", "worker", problem), found.findings)
+
+
+def _pool(workers: int, sandbox: Sandbox, method: str) -> ProcessPoolExecutor:
+    """Workers that share `sandbox`. Forked while this process has one thread, so that modules are loaded once."""
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(workers, context, initializer=_set_sandbox, initargs=(sandbox,))
+    pool.submit(int).result()
+    return pool
+
+
+def _alone(sandbox: Sandbox, exercise: Exercise, released: Notebook, found: Received) -> Graded:
+    """A hand-in whose worker died with others': in a worker of its own, so that only its own fault counts."""
+    assert found.job is not None
+    try:
+        with _pool(1, sandbox, "spawn") as pool:
+            return pool.submit(_work, found.job).result()
+    except Exception as bug:
+        return _unexpected(exercise, released, found, bug)
+
+
+# --- after ------------------------------------------------------------------------------------------------------------
+
+
+def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, graded: Graded) -> None:
+    """The notebook, the marks and the page; the verdict last, since it says that all is done."""
+    student, slug = found.student, exercise.slug
+    folder = _emptied(course.folder("autograded") / student / slug)
+    write_whole(folder / f"{slug}.ipynb", dumps(graded.notebook))
+    if found.timestamp is not None:
+        (folder / "timestamp.txt").write_text(found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n")
+    marks.write(graded.verdict, found.timestamp, graded.answered)
+    write_feedback(course, marks, graded.verdict, graded.notebook)
+    write_whole(folder / VERDICT, graded.verdict.to_json())
+
+
+def _emptied(folder: Path) -> Path:
+    if folder.exists():
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)  # nbgrader makes its files read-only
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def write_feedback(course: Course, marks: Marks, verdict: Verdict, notebook: Notebook) -> Path:
+    """The student's page at feedback/<student>/<slug>/<slug>.html."""
+    slug = verdict.assignment
+    folder = course.folder("feedback") / verdict.student / slug
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{slug}.html"
+    comments, penalty = marks.comments(verdict.student)
+    path.unlink(missing_ok=True)
+    write_whole(path, feedback_page(verdict, answers_in(notebook), comments, penalty))
+    return path
+
+
+def answers_in(notebook: Notebook) -> list[tuple[str, str]]:
+    """The answer cells of a notebook: grade id and source, in order."""
+    return [
+        (cell["metadata"]["nbgrader"]["grade_id"], "".join(cell["source"]))
+        for cell in notebook["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("solution")
+    ]

@@ -1,0 +1,131 @@
+"""Grade one hand-in: cells into the sandbox, checks out here, a verdict. Pure but for the process it asks.
+
+No mark is given for what the student's process says of itself: each point is earned by a comparison made here.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graders.authoring import Check, CheckFailed, Exercise, Misconception
+from graders.diagnosis import explain
+from graders.reports.message import message_for
+from graders.sandbox.box import Sandbox, Stopped
+from graders.sandbox.session import CellRun, Session
+from graders.student import Observation, Student, StudentError
+from graders.verdict import CheckResult, Finding, Status, Verdict
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that grading one hand-in needs.
+
+    `sources` are the cells to run, in order; no id but the roster's is believed.
+    """
+
+    exercise: Exercise
+    student: str
+    sources: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    seed: int = field(default_factory=lambda: secrets.randbits(48))
+    reveal: bool = False
+
+
+def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
+    """The verdict on `job`, and what each of its cells put out."""
+    started = time.monotonic()
+    with Session(sandbox, job.sources) as session:
+        runs = session.run()
+        judged = [judge(job, check, session) for check in job.exercise.checks.values()]
+    results = [result for result, _ in judged]
+    noticed = dict.fromkeys(finding for _, finding in judged if finding is not None)
+    findings = (*job.findings, *noticed, *_stopped_cells(runs))
+    verdict = Verdict(
+        student=job.student,
+        assignment=job.exercise.slug,
+        score=sum(result.score for result in results),
+        max_score=job.exercise.max_score,
+        sandbox=sandbox.kind,
+        checks=tuple(results),
+        findings=findings,
+        seed=job.seed,
+        seconds=round(time.monotonic() - started, 3),
+    )
+    return verdict, runs
+
+
+def judge(job: Job, check: Check, session: Session) -> tuple[CheckResult, Finding | None]:
+    """One check's result, whatever happens in it, and what a person should know besides."""
+    student = Student(session.perform, id=job.student)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            remark = check(student, job.exercise.rng(check.id, job.seed))
+    except CheckFailed as failure:
+        finding = Finding("warning", failure.finding, failure.what) if failure.finding else None
+        return _not_passed(job, check, student, failure, "failed"), finding
+    except StudentError as error:
+        return _not_passed(job, check, student, error, "error"), None
+    except Stopped as stop:
+        return _result(check, _STATUS.get(stop.cause, "error"), stop.reason, job=job), None
+    except Exception as bug:
+        # An author's check met something that it does not handle: no verdict is no marks, and a person is told.
+        what = f"the check {check.id} could not judge this answer ({type(bug).__name__}: {bug})"[:300]
+        reason = "this check could not judge your answer; your instructor is told"
+        return _result(check, "error", reason, job=job), Finding("warning", "check-broke", what)
+    return _result(check, "passed", remark or None, job=job, score=check.points), None
+
+
+_STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}
+
+
+def _not_passed(
+    job: Job, check: Check, student: Student, outcome: CheckFailed | StudentError, status: Status
+) -> CheckResult:
+    named = explain(job.exercise, check, job.seed, student.trace)
+    more: dict[str, Any] = {"misconceptions": tuple(idea.id for idea in named)}
+    if isinstance(outcome, CheckFailed):
+        more |= {"expected_shape": _shape(outcome.expected_shape), "got_shape": _shape(outcome.got_shape)}
+    return _result(check, status, outcome, job=job, named=named, trace=student.trace, **more)
+
+
+def _shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(int(size) for size in shape)
+
+
+def _result(
+    check: Check,
+    status: Status,
+    outcome: CheckFailed | StudentError | str | None,
+    *,
+    job: Job,
+    score: float = 0.0,
+    named: Sequence[Misconception] = (),
+    trace: Sequence[Observation] = (),
+    **more: Any,
+) -> CheckResult:
+    source = "\n".join(job.sources)
+    message = message_for(check, status, outcome, source=source, misconceptions=named, trace=trace, reveal=job.reveal)
+    return CheckResult(check.id, check.title, check.points, score, status, message, **more)
+
+
+def _stopped_cells(runs: Sequence[CellRun]) -> list[Finding]:
+    return [
+        Finding("info", "cell-stopped", f"code cell {number}: {run.stopped}")
+        for number, run in enumerate(runs, start=1)
+        if run.stopped
+    ]
+
+
+def ungraded(exercise: Exercise, student: str, finding: Finding, findings: Sequence[Finding] = ()) -> Verdict:
+    """The verdict on a hand-in that cannot be graded: zero, with the reason, for a person to see."""
+    job = Job(exercise, student, ())
+    results = [_result(check, "not_run", f"not run: {finding.message}", job=job) for check in exercise.checks.values()]
+    return Verdict(student, exercise.slug, 0.0, exercise.max_score, "none", tuple(results), (finding, *findings))

@@ -1,0 +1,102 @@
+"""One hand-in as a pure job: a clean notebook in, a verdict and the autograded notebook out.
+
+A job is small, can be pickled, and needs the installed package alone, so it runs in a worker process or on another
+machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from graders.authoring import Exercise, load_exercise
+from graders.grading import Job, grade, ungraded
+from graders.intake import HandIn, executable
+from graders.reports.cell import cell_outputs
+from graders.sandbox.box import Sandbox
+from graders.sandbox.session import CellRun
+from graders.verdict import Finding, Verdict
+
+Notebook = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class HandInJob:
+    """What a worker is given: a hand-in that intake has rebuilt, and how to grade it."""
+
+    slug: str
+    student: str
+    hand_in: HandIn
+    points: Mapping[str, float] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    seed: int = field(default_factory=lambda: secrets.randbits(48))
+    reveal: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells whether the same hand-in was graded in the same way before."""
+        sources = [source for _, source in executable(self.hand_in.notebook)]
+        findings = [finding.message for finding in self.hand_in.findings]
+        release = self.hand_in.notebook["metadata"].get("qkv")
+        parts = [self.slug, self.student, sources, findings, release, sorted(self.points.items()), self.reveal]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What comes back: the verdict, the notebook to keep, and the answer cells that the student had changed."""
+
+    verdict: Verdict
+    notebook: Notebook
+    answered: tuple[str, ...] = ()
+
+
+def modules_for(exercise: Exercise) -> tuple[str, ...]:
+    """What the sandbox should have loaded before it runs notebooks of `exercise`."""
+    return (*exercise.uses, "course.checking", "course.plotting")
+
+
+def grade_hand_in(job: HandInJob, sandbox: Sandbox) -> Graded:
+    """Grade one hand-in; whatever is wrong with it is in the verdict."""
+    exercise = load_exercise(job.slug).with_points(job.points)
+    sources = tuple(source for _, source in executable(job.hand_in.notebook))
+    plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal)
+    verdict, runs = grade(plan, sandbox)
+    verdict = replace(verdict, fingerprint=job.fingerprint)
+    return Graded(verdict, with_outputs(job.hand_in.notebook, verdict, runs), job.hand_in.answered)
+
+
+def not_graded(
+    exercise: Exercise, student: str, released: Notebook, finding: Finding, findings: Sequence[Finding] = ()
+) -> Graded:
+    """Zero, with the reason, and the released notebook so that there is a page to read."""
+    verdict = ungraded(exercise, student, finding, findings)
+    return Graded(verdict, with_outputs(released, verdict, []))
+
+
+def with_outputs(notebook: Notebook, verdict: Verdict, runs: Sequence[CellRun]) -> Notebook:
+    """`notebook` with what its cells put out, and the verdict in every graded cell."""
+    results = {result.id: result for result in verdict.checks}
+    ran = {index: run for (index, _), run in zip(executable(notebook), runs, strict=False)}
+    cells = []
+    for index, cell in enumerate(notebook["cells"]):
+        settings = cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "code" and settings.get("grade") and settings.get("grade_id") in results:
+            result = results[settings["grade_id"]]
+            cell = {**cell, "outputs": cell_outputs(result), "execution_count": None}
+        elif cell["cell_type"] == "code":
+            run = ran.get(index, CellRun())
+            cell = {**cell, "outputs": _shown(run), "execution_count": run.count}
+        cells.append(cell)
+    return {**notebook, "cells": cells}
+
+
+def _shown(run: CellRun) -> list[dict[str, Any]]:
+    if not run.stopped:
+        return run.outputs
+    note = {"output_type": "stream", "name": "stderr", "text": f"[this cell was {run.stopped}]\n"}
+    return [*run.outputs, note]

@@ -1,0 +1,1 @@
+"""Verdicts, as people read them. Everything here reads verdicts and nothing else."""

@@ -1,0 +1,1 @@
+"""The code that runs beside the student's: mounted alone, started by path, it knows no exercise and imports nothing of ours."""

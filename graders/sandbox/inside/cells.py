@@ -1,0 +1,286 @@
+"""Run a notebook's cells with IPython's InteractiveShell; outputs come back as nbformat dictionaries.
+
+No kernel and no sockets: what a kernel would send is collected here, cut where it grows too large.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import getpass
+import io
+import json
+import signal
+import sys
+import zlib
+from typing import Any
+
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import StdinNotImplementedError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import SList
+from traitlets.config import Config
+
+MAX_TEXT = 200_000
+"""Characters that a cell may print."""
+MAX_DATA = 1_000_000
+"""Characters of what it displays besides; a plot takes about 20,000."""
+MAX_OUTPUTS = 500
+
+INLINE = "module://matplotlib_inline.backend_inline"
+WITHOUT_SCREEN = {"inline", "agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+
+Output = dict[str, Any]
+
+
+class Collector:
+    """The outputs of the cell that runs now."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new cell."""
+        self.outputs: list[Output] = []
+        self.clear_next = self.cut = False
+        self.text_left, self.data_left = MAX_TEXT, MAX_DATA
+
+    def clear(self, wait: bool) -> None:
+        """Forget what was shown, now or when the next output comes; a progress bar may do so for ever."""
+        if wait:
+            self.clear_next = True
+        else:
+            self.reset()
+
+    def add(self, output: Output) -> None:
+        """Keep `output`, unless the cell has shown too much already."""
+        if self.clear_next:
+            self.reset()
+        self.data_left -= len(json.dumps(output, default=str))
+        if self.data_left >= 0 and len(self.outputs) < MAX_OUTPUTS:
+            self.outputs.append(output)
+        else:
+            self.note_cut()
+
+    def text(self, name: str, text: str) -> None:
+        """Append to a stream, joining it with the piece before."""
+        if self.clear_next:
+            self.reset()
+        kept = text[: self.text_left]
+        self.text_left -= len(kept)
+        last = self.outputs[-1] if self.outputs else {}
+        if kept and last.get("name") == name:
+            last["pieces"].append(kept)
+        elif kept and len(self.outputs) < MAX_OUTPUTS:
+            self.outputs.append({"output_type": "stream", "name": name, "pieces": [kept]})
+        if len(kept) < len(text) or len(self.outputs) >= MAX_OUTPUTS:
+            self.note_cut()
+
+    def note_cut(self) -> None:
+        """Say, once, that something is missing."""
+        if not self.cut:
+            self.cut = True
+            note = "[the rest of this cell's output was cut]\n"
+            self.outputs.append({"output_type": "stream", "name": "stderr", "pieces": [note]})
+
+    def taken(self) -> list[Output]:
+        """The outputs as nbformat has them."""
+        return [_finished(output) for output in list(self.outputs)]
+
+
+def _finished(output: Output) -> Output:
+    if "pieces" in output:
+        return {"output_type": "stream", "name": output["name"], "text": "".join(output["pieces"])}
+    return {name: value for name, value in output.items() if name != "_id"}
+
+
+COLLECTOR = Collector()
+
+
+class Stream(io.TextIOBase):
+    """stdout or stderr of a cell."""
+
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def __init__(self, name: str) -> None:
+        self.stream_name = name
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        COLLECTOR.text(self.stream_name, text)
+        return len(text)
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
+
+
+class Publisher(DisplayPublisher):
+    """display(), update_display() and clear_output() into the collector."""
+
+    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **_kwargs):  # type: ignore[no-untyped-def,override]
+        display_id = (transient or {}).get("display_id")
+        output = {"output_type": "display_data", "data": _plain(data), "metadata": metadata or {}}
+        if update:
+            for shown in COLLECTOR.outputs:
+                if shown.get("_id") == display_id:
+                    shown.update(data=output["data"], metadata=output["metadata"])
+            return
+        COLLECTOR.add(output | ({"_id": display_id} if display_id else {}))
+
+    def clear_output(self, wait: bool = False) -> None:
+        COLLECTOR.clear(wait)
+
+
+class Hook(DisplayHook):
+    """The value of a cell's last expression into the collector."""
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict, md_dict=None):  # type: ignore[no-untyped-def,override]
+        count = self.prompt_count
+        output = {"output_type": "execute_result", "data": _plain(format_dict), "metadata": md_dict or {}}
+        COLLECTOR.add(output | {"execution_count": count})
+
+    def finish_displayhook(self) -> None:
+        self._is_active = False
+
+
+class Compiler(CachingCompiler):
+    """Names cells as a kernel does, since warnings show the name."""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        return f"/tmp/ipykernel_1/{zlib.crc32(raw_code.encode('utf-8', 'replace'))}.py"
+
+
+class Shell(InteractiveShell):
+    """A shell without terminal, history file, debugger or screen."""
+
+    displayhook_class = Hook
+    display_pub_class = Publisher
+    compiler_class = Compiler
+
+    def _showtraceback(self, etype, evalue, stb):  # type: ignore[no-untyped-def]
+        name = getattr(etype, "__name__", str(etype))
+        output = {"output_type": "error", "ename": name, "evalue": _text_of(evalue)[:2000]}
+        COLLECTOR.add(output | {"traceback": [str(line)[:4000] for line in stb][:50]})
+
+    def ask_exit(self) -> None:
+        """exit() ends a cell, not the notebook."""
+
+    def enable_gui(self, gui=None):  # type: ignore[no-untyped-def]
+        """There is no screen: %matplotlib qt and the like draw inline."""
+
+    def enable_matplotlib(self, gui=None):  # type: ignore[no-untyped-def]
+        return super().enable_matplotlib("inline")
+
+    def system(self, cmd: str) -> None:
+        """!command: the rest of the cell goes on, as in a kernel whose command failed."""
+        print("[no commands are run while a notebook is graded]", file=sys.stderr)
+        self.user_ns["_exit_code"] = 1
+
+    system_raw = system_piped = system
+
+    def getoutput(self, cmd, split=True, depth=0):  # type: ignore[no-untyped-def]
+        self.system(cmd)
+        return SList() if split else ""
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a student's __str__ may do anything
+        return ""
+
+
+def _no_input(prompt: str = "", *_args: object) -> str:
+    raise StdinNotImplementedError("input() has nobody to ask while a notebook is graded")
+
+
+def _no_pager(*_args: object, **_kwargs: object) -> None:
+    """Help opens in a pane beside the notebook; no output of the cell."""
+
+
+def make_shell() -> Shell:
+    """The shell that all cells of one hand-in share."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.autocall = 0
+    shell = Shell.instance(config=config)
+    shell.builtin_trap.activate()
+    shell.set_hook("show_in_pager", _no_pager, 99)
+    _draw_inline(shell)
+    shell.run_cell("1/0")  # the first traceback loads what all later ones need
+    shell.reset(new_session=True)
+    shell.execution_count = 1
+    COLLECTOR.reset()
+    return shell
+
+
+def _draw_inline(shell: Shell) -> None:
+    """Every figure goes into the notebook, whatever screen was asked for."""
+    import matplotlib
+    from matplotlib.backends import backend_registry
+    from matplotlib_inline.backend_inline import configure_inline_support
+
+    shell.enable_matplotlib()
+    configure_inline_support(shell, "inline")
+    use, load = matplotlib.use, backend_registry.load_backend_module
+    matplotlib.use = lambda backend, *, force=True: use(_without_screen(backend), force=force)
+    backend_registry.load_backend_module = lambda backend: load(_without_screen(backend))
+
+
+def _without_screen(backend: Any) -> Any:
+    known = not isinstance(backend, str) or backend.lower() in WITHOUT_SCREEN or backend.startswith("module://")
+    return backend if known else INLINE
+
+
+def attach(shell: Shell) -> None:
+    """Make the shell this process's own: its streams, and no way to ask a person."""
+    builtins.input = getpass.getpass = _no_input  # type: ignore[assignment]
+    sys.path.insert(0, "")  # a module that the notebook wrote with %%writefile can be imported
+    sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+    COLLECTOR.reset()
+
+
+class CellTimeout(BaseException):
+    """The cell's or the call's time is up; not an Exception, so that `except Exception` does not catch it."""
+
+
+def _time_up(*_args: object) -> None:
+    raise CellTimeout("stopped: its time was up")
+
+
+def deadline(seconds: float) -> None:
+    """Raise CellTimeout in this process after `seconds`; 0 switches it off."""
+    if seconds:
+        signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def run_cell(shell: Shell, source: str, seconds: float) -> dict[str, Any]:
+    """Run one cell: `ok`, `timed_out`, its outputs and execution count."""
+    COLLECTOR.reset()
+    ok = timed_out = False
+    try:
+        deadline(seconds)
+        result = shell.run_cell(source, store_history=True)
+        deadline(0)
+        ok = bool(result.success) or isinstance(result.error_in_exec, SystemExit)
+        timed_out = isinstance(result.error_in_exec, CellTimeout)
+    except CellTimeout:
+        timed_out = True
+    except BaseException as error:  # a student may have replaced what runs cells
+        message = {"output_type": "error", "ename": type(error).__name__, "evalue": _text_of(error)[:2000]}
+        COLLECTOR.add(message | {"traceback": []})
+    finally:
+        deadline(0)
+    return {"ok": ok, "timed_out": timed_out, "outputs": COLLECTOR.taken(), "count": shell.execution_count - 1}

@@ -1,0 +1,106 @@
+"""What an instructor may set in nbgrader_config.py under `c.QKV`, and where a course's folders lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traitlets import Bool, Dict, Enum, Float, Integer
+from traitlets.config import Config, Configurable
+
+from graders.authoring import Exercise, UsageError, load_exercise
+from graders.sandbox.box import Limits
+
+CONFIG_FILE = "nbgrader_config.py"
+
+
+class QKV(Configurable):
+    """Settings of the grader."""
+
+    call_seconds = Float(10.0, help="How long one call of a student's function may take.").tag(config=True)
+    cell_seconds = Float(30.0, help="How long one cell may take.").tag(config=True)
+    hand_in_seconds = Float(120.0, help="How long a whole hand-in may take, replays included.").tag(config=True)
+    memory = Integer(2 << 30, help="Bytes a hand-in may allocate beyond what is loaded at its start.").tag(config=True)
+    file_bytes = Integer(16 << 20, help="Bytes in one file that a hand-in writes.").tag(config=True)
+    jobs = Integer(0, help="Hand-ins graded at the same time; 0 takes the number of cores.").tag(config=True)
+    points = Dict(
+        help="Points other than an exercise's own, as {'slug': {'check': 3}}; build and release again after a change."
+    ).tag(config=True)
+    reveal_expected = Bool(
+        False, help="Show students what was expected on hidden inputs, too. Once shown, anyone can pass it on."
+    ).tag(config=True)
+    sandbox: Any = Enum(
+        ("auto", "bwrap+strict", "strict-no-namespace"),
+        "auto",
+        help="Which walls to ask for; auto takes the strongest.",
+    ).tag(config=True)
+    aliases = Dict(help="Other ids that a student may write in a notebook, as {'alias': 'id in the roster'}.").tag(
+        config=True
+    )
+
+    def limits(self) -> Limits:
+        """The limits of one hand-in."""
+        return Limits(self.call_seconds, self.cell_seconds, self.hand_in_seconds, self.memory, self.file_bytes)
+
+    def exercise(self, slug: str) -> Exercise:
+        """The exercise `slug` with the points set here."""
+        return load_exercise(slug).with_points(self.points.get(slug, {}))
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder: where an instructor works. `config` is what its nbgrader_config.py says."""
+
+    root: Path
+    config: Config
+
+    @property
+    def settings(self) -> QKV:
+        """The grader's settings for this course."""
+        return QKV(config=self.config)
+
+    def folder(self, name: str) -> Path:
+        """The folder for `source`, `release`, `submitted`, `autograded` or `feedback`, as nbgrader is told."""
+        told = self.config.CourseDirectory.get(f"{name}_directory", name)
+        return self.root / str(told)
+
+    @property
+    def db_url(self) -> str:
+        """Where the gradebook is: SQLite in the folder, or what CourseDirectory.db_url says."""
+        told = self.config.CourseDirectory.get("db_url", "")
+        return str(told) if told else f"sqlite:///{self.root / 'gradebook.db'}"
+
+    @property
+    def course_id(self) -> str:
+        """The course's id in the gradebook."""
+        return str(self.config.CourseDirectory.get("course_id", "") or "default_course")
+
+    def released(self, slug: str) -> Path:
+        """The notebook that students were given."""
+        return self.folder("release") / slug / f"{slug}.ipynb"
+
+
+def open_course(root: Path | None = None) -> Course:
+    """The course in `root`, by default the working folder. A configuration that does not load ends the command."""
+    from traitlets.config.loader import PyFileConfigLoader
+
+    root = (root or Path.cwd()).resolve()
+    path = root / CONFIG_FILE
+    if not path.exists():
+        raise UsageError(
+            f"{root} is no course folder: it has no {CONFIG_FILE}; change to the one that has, or clone the course"
+        )
+    loader = PyFileConfigLoader(path.name, path=str(root))
+    try:
+        config = loader.load_config()
+    except SystemExit as error:
+        raise UsageError(f"{error}; nothing was done") from None
+    except Exception as error:  # nothing is graded by half of a configuration
+        raise UsageError(f"{path.name} does not load: {type(error).__name__}: {error}; nothing was done") from None
+    return Course(root, config)
+
+
+def settings_of(parent: Any) -> QKV:
+    """The settings as an nbgrader application with the same configuration file sees them."""
+    return QKV(config=parent.config)

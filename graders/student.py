@@ -1,0 +1,124 @@
+"""What a check is handed: the student's answer, whose functions it calls as if they were local.
+
+In grading, requests cross into the sandbox; in a unit test they are carried out here on a plain namespace. Either way
+the values pass through the same encoding, so a check sees plain arrays and cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graders.sandbox.inside import calls, wire
+from graders.sandbox.inside.wire import ModuleState, Other, Structure, Tensor
+
+__all__ = ["LocalStudent", "ModuleState", "Observation", "Other", "Structure", "Student", "StudentError", "Tensor"]
+
+Perform = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class StudentError(Exception):
+    """The student's code raised, or defines no such name. `type`, `message` and `line` are text from their process."""
+
+    def __init__(self, name: str, type: str, message: str, line: str) -> None:
+        super().__init__(f"{name}: {type}")
+        self.name, self.type, self.message, self.line = name, type, message, line
+
+
+@dataclass(frozen=True)
+class Observation:
+    """All that one request brought back; arrays are plain `numpy.ndarray`s, tensors included."""
+
+    name: str
+    value: Any = None
+    arguments: tuple[Any, ...] = ()
+    gradients: tuple[np.ndarray | None, ...] = ()
+    parameters: Mapping[str, tuple[int, ...]] | None = None
+    error: tuple[str, str] | None = None
+
+
+class Student:
+    """The student's answer as a check sees it; `trace` keeps what every request brought back, for the diagnosis.
+
+    `id` is the roster's, set by the grader, for checks whose right answer differs from student to student. It is empty
+    where an author runs a check without a roster; what a notebook says of its author is only ever `read`.
+    """
+
+    def __init__(self, perform: Perform, *, id: str = "") -> None:
+        self._perform = perform
+        self.id = id
+        self.trace: list[Observation] = []
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: self.observe(name, *args, **kwargs).value
+
+    def observe(self, name: str, *args: Any, **kwargs: Any) -> Observation:
+        """Call the student's `name` positionally: its value, and its arguments as they are afterwards."""
+        return self._ask(op="call", name=name, args=list(args), kwargs=kwargs, gradients_of=[], upstream=None)
+
+    def read(self, name: str) -> Any:
+        """The value of the student's global `name`."""
+        return self._ask(op="read", name=name).value
+
+    def read_as(self, meaning: Any) -> None:
+        """Note what the check took the last reply for, so that the diagnosis compares meanings and not containers."""
+        if self.trace:  # a recording that is judged again keeps none
+            self.trace[-1] = replace(self.trace[-1], value=meaning, error=None)
+
+    def gradients(self, name: str, *args: Any, of: tuple[int, ...], upstream: np.ndarray) -> Observation:
+        """Call `name` with `Tensor` arguments and run backward from `upstream` on its (first) output.
+
+        `gradients` holds d(sum(output * upstream))/d(args[i]) for each i in `of`; None where the graph is cut.
+        """
+        request = {"op": "call", "name": name, "args": list(args), "kwargs": {}}
+        return self._ask(**request, gradients_of=list(of), upstream=upstream)
+
+    def module(
+        self, name: str, *args: Any, weights: Mapping[str, np.ndarray], inputs: np.ndarray, upstream: Any = None
+    ) -> Observation:
+        """Construct `name(*args)`, set those of `weights` that it has, and call it on `inputs`.
+
+        With `upstream`, run backward from it; `gradients` are then those of the weights that were set, in their order.
+        """
+        request = {"op": "module", "name": name, "args": list(args)}
+        return self._ask(**request, weights=dict(weights), inputs=inputs, upstream=upstream)
+
+    def _ask(self, **request: Any) -> Observation:
+        reply = self._perform(request)
+        seen = _observation(request["name"], reply)
+        self.trace.append(seen)
+        if seen.error is not None:
+            raise StudentError(seen.name, *seen.error, str(reply["error"].get("line", "")))
+        return seen
+
+
+class LocalStudent(Student):
+    """A namespace in this process as a student: for unit tests, misconceptions and an author's own kernel."""
+
+    def __init__(self, names: Mapping[str, Any], *, id: str = "") -> None:
+        super().__init__(lambda request: _through(calls.perform(dict(names), _through(request, tensors=True))), id=id)
+
+
+def _through(tree: Any, tensors: bool = False) -> Any:
+    frame = wire.encode(tree)
+    header, _ = wire.check_lengths(frame[: wire.LENGTHS.size])
+    start = wire.LENGTHS.size + header
+    return wire.decode(frame[wire.LENGTHS.size : start], frame[start:], tensors)
+
+
+def _observation(name: str, reply: Mapping[str, Any]) -> Observation:
+    error = reply.get("error")
+    if error is not None:
+        return Observation(name, error=(str(error.get("type", "Error")), str(error.get("message", ""))))
+    return Observation(
+        name,
+        value=reply.get("value"),
+        arguments=tuple(reply.get("arguments") or ()),
+        gradients=tuple(reply.get("gradients") or ()),
+        parameters=reply.get("parameters"),
+    )

@@ -1,0 +1,181 @@
+"""`qkv grade` on a class: right marks, every student, nothing lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from graders import classroom
+from graders.authoring import load_exercise, slugs
+from graders.classroom import grade_class
+from graders.gradebook import Marks
+from graders.verdict import Verdict
+from pipeline.conftest import hand_in, released, run, solved
+
+SHAPES = "attention_shapes"
+
+
+def marks_in(course, slug):
+    """Each student's score for `slug` as nbgrader's own Gradebook reports it."""
+    with Marks(course, load_exercise(slug)) as marks:
+        return {s.student_id: s.score for s in marks.gradebook.assignment_submissions(slug)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slug", slugs())
+def test_solved_notebook_earns_full_marks_and_untouched_none(course_of, slug):
+    """Through the whole pipeline a right notebook gets everything, the released one nothing; neither is flagged."""
+    course = course_of(slug)
+    hand_in(course, "student", slug, solved(slug))
+    hand_in(course, "untouched", slug, released(slug))
+    right, nothing = grade_class(course, load_exercise(slug))
+    assert (right.score, right.needs_person) == (right.max_score, False), right.to_json()
+    assert (nothing.score, nothing.graded) == (0.0, True)
+    assert marks_in(course, slug) == {"student": right.max_score, "untouched": 0.0}
+    assert (course.folder("feedback") / "untouched" / slug / f"{slug}.html").exists()
+
+
+def test_one_broken_hand_in_stops_nobody(course_of):
+    """Students before and after a hand-in that is no notebook get their marks; it gets zero, a reason and a page."""
+    course = course_of(SHAPES)
+    for student in ("a", "z"):
+        hand_in(course, student, SHAPES, solved(SHAPES))
+    (hand_in(course, "m", SHAPES, {}) / f"{SHAPES}.ipynb").write_text("no JSON {", encoding="utf-8")
+    first, broken, last = grade_class(course, load_exercise(SHAPES))
+    assert [first.score, broken.score, last.score] == [first.max_score, 0.0, first.max_score]
+    assert [first.graded, broken.graded, last.graded] == [True, False, True]
+    for student in ("a", "m", "z"):
+        folder = course.folder("autograded") / student / SHAPES
+        assert Verdict.from_json((folder / "verdict.json").read_text()).student == student
+        assert (folder / f"{SHAPES}.ipynb").exists()
+        assert (course.folder("feedback") / student / SHAPES / f"{SHAPES}.html").exists()
+    assert marks_in(course, SHAPES)["m"] == 0.0
+
+
+def test_second_run_skips_what_is_done_and_force_does_not(course_of):
+    """An unchanged hand-in is kept; a changed one, or --force, is graded again, on the same hidden inputs."""
+    course = course_of(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+    hand_in(course, "b", SHAPES, released(SHAPES))
+    kept: list[tuple[str, bool]] = []
+
+    def note(verdict, was_kept):
+        kept.append((verdict.student, was_kept))
+
+    first = grade_class(course, load_exercise(SHAPES))
+    hand_in(course, "b", SHAPES, solved(SHAPES))
+    again = grade_class(course, load_exercise(SHAPES), progress=note)
+    assert sorted(kept) == [("a", True), ("b", False)]
+    assert [v.seed for v in again] == [v.seed for v in first]
+    assert marks_in(course, SHAPES) == {"a": 20.0, "b": 20.0}
+    kept.clear()
+    grade_class(course, load_exercise(SHAPES), force=True, progress=note)
+    assert [was_kept for _, was_kept in kept] == [False, False]
+
+
+def test_worker_that_dies_costs_only_the_hand_in_that_ended_it(course_of, monkeypatch):
+    """When a worker process itself is lost, the others are graded and the culprit is reported."""
+    course = course_of(SHAPES)
+    for student in ("a", "b", "killer"):
+        hand_in(course, student, SHAPES, solved(SHAPES, student))
+    monkeypatch.setattr(classroom, "_work", _work_unless_killer)
+    verdicts = {v.student: v for v in grade_class(course, load_exercise(SHAPES))}
+    assert [verdicts[s].score for s in ("a", "b")] == [20.0, 20.0]
+    assert verdicts["killer"].score == 0.0
+    assert "worker" in [finding.code for finding in verdicts["killer"].findings]
+
+
+_real_work = classroom._work
+
+
+def _work_unless_killer(job):
+    if job.student == "killer":
+        import os
+
+        os._exit(9)
+    return _real_work(job)
+
+
+def test_manual_marks_survive_grading_again(course_of):
+    """What a person gave in the formgrader stays, and asks for another look, as nbgrader does it."""
+    course = course_of(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+    exercise = load_exercise(SHAPES)
+    grade_class(course, exercise)
+    check = next(iter(exercise.checks))
+    with Marks(course, exercise) as marks:
+        grade = marks.gradebook.find_grade(check, SHAPES, SHAPES, "a")
+        grade.manual_score = 1.5
+        marks.gradebook.db.commit()
+    grade_class(course, exercise, force=True)
+    with Marks(course, exercise) as marks:
+        grade = marks.gradebook.find_grade(check, SHAPES, SHAPES, "a")
+        assert (grade.manual_score, grade.needs_manual_grade) == (1.5, True)
+
+
+def test_score_of_nobody_comes_from_the_notebook_they_wrote(course_of):
+    """Raised points, edited tests and outputs that claim success earn nothing."""
+    course = course_of(SHAPES)
+    notebook = released(SHAPES)
+    for cell in notebook["cells"]:
+        settings = cell["metadata"].get("nbgrader", {})
+        if settings.get("grade"):
+            settings["points"] = 100
+            cell["source"] = ["100.0\n"]
+            result = {"output_type": "execute_result", "execution_count": 1, "metadata": {}}
+            cell["outputs"] = [result | {"data": {"text/plain": "100.0"}}]
+    hand_in(course, "a", SHAPES, notebook)
+    (verdict,) = grade_class(course, load_exercise(SHAPES))
+    assert (verdict.score, verdict.max_score) == (0.0, 20.0)
+
+
+def test_graded_cells_hold_the_released_text_and_a_plain_score(course_of):
+    """Nothing of a hidden region gets into autograded/, and nbgrader reads the same score that the verdict has."""
+    from nbformat import from_dict
+    from nbgrader.utils import determine_grade, is_grade
+
+    course = course_of(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+    (verdict,) = grade_class(course, load_exercise(SHAPES))
+    text = (course.folder("autograded") / "a" / SHAPES / f"{SHAPES}.ipynb").read_text()
+    assert "HIDDEN" not in text
+    notebook = from_dict(json.loads(text))
+    scores = {c.metadata.nbgrader.grade_id: determine_grade(c)[0] for c in notebook.cells if is_grade(c)}
+    assert scores == {check.id: check.score for check in verdict.checks}
+
+
+@pytest.mark.slow
+def test_interrupted_run_goes_on_where_it_stopped(course_of):
+    """After a run that was killed half-way, the next one grades the rest and everyone has one row of marks."""
+    course = course_of(SHAPES)
+    for number in range(6):
+        hand_in(course, f"s{number}", SHAPES, solved(SHAPES))
+    with pytest.raises(KeyboardInterrupt):
+        grade_class(course, load_exercise(SHAPES), progress=_interrupt_at_third())
+    verdicts = grade_class(course, load_exercise(SHAPES))
+    assert [v.score for v in verdicts] == [20.0] * 6
+    assert marks_in(course, SHAPES) == {f"s{number}": 20.0 for number in range(6)}
+
+
+def _interrupt_at_third():
+    seen = []
+
+    def progress(verdict, kept):
+        seen.append(verdict)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_command_prints_a_line_per_student_and_says_where_things_are(course_of):
+    """Without a terminal, progress is plain lines; the exit code says whether everyone was graded."""
+    course = course_of(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+    done = run(course.root, "qkv", "grade", SHAPES)
+    assert done.returncode == 0, done.stderr
+    assert "1/1 a: 20 of 20" in done.stderr
+    assert "feedback/*/attention_shapes/attention_shapes.html" in done.stdout
+    (hand_in(course, "b", SHAPES, {}) / f"{SHAPES}.ipynb").write_text("<<<<<<< HEAD", encoding="utf-8")
+    assert run(course.root, "qkv", "grade", SHAPES).returncode == 3
