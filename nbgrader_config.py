@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 try:
-    from graders.nbgrader_plugins import configure
+    from graders.settings import configure
 
     c = get_config()
     configure(c, Path(__file__).resolve().parent)

@@ -287,7 +287,7 @@ def expect_close(
     tolerance: float | None = None,
     public: bool = False,
 ) -> np.ndarray:
-    """`got` within `tolerance` of `expected` (by default `TOLERANCE` × max |expected|), or CheckFailed says where it differs."""
+    """`got` within `tolerance` of `expected`, by default `TOLERANCE` × max |expected|; CheckFailed says where it is not."""
     expected = np.asarray(expected, dtype=np.float64)
     array = expect_array(got, shape=expected.shape, name=name, hint=hint)
     if tolerance is None:

@@ -25,10 +25,8 @@ from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, modules_
 from graders.intake import NotGradable, receive, submitted_at
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
-from graders.settings import Course
+from graders.settings import VERDICT, Course
 from graders.verdict import Finding, Verdict
-
-VERDICT = "verdict.json"
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ def score_statistics(q, k, g, scaled):
 """Two wrong answers per assignment: one for the student `transposed`, one for `width`."""
 
 
+IMPATIENT = """
+# leo's loop never ends; in the demo it costs less than the 10 and 30 seconds that it would cost in a class.
+c.QKV.call_seconds, c.QKV.cell_seconds = 2, 3
+"""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """What a fake student starts from."""
@@ -193,7 +199,7 @@ def _with_wrong(kind: str) -> Hand:
 
 def first_answer_only(assignment: Assignment, folder: Path) -> None:
     notebook = copy.deepcopy(assignment.released)
-    cell = main_answer(assignment, notebook)
+    cell = answer_cells(notebook)[0]
     cell["source"] = assignment.solutions[cell["id"]]
     _save(assignment, folder, notebook)
 
@@ -285,9 +291,12 @@ CLASS: dict[str, Hand] = {
     "leo": _instead("while True: pass"),
     "mia": _instead("import os; os._exit(1)"),
 }
-"""Who hands in what. A loop costs its deadline, so leo and mia hand in one assignment only."""
+"""Who hands in what."""
 
-ONE_ASSIGNMENT_ONLY = ("leo", "mia")
+IN_EVERY_ASSIGNMENT = ("ada", "ben", "chloe", "dev", "gus")
+"""The others hand in the one in MAIN only, so that the demo is short."""
+
+MAIN = "fused_self_attention"
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
@@ -303,7 +312,8 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / MARK).touch()
-    shutil.copy(Path.cwd() / CONFIG_FILE, folder)
+    config = (Path.cwd() / CONFIG_FILE).read_text(encoding="utf-8")
+    (folder / CONFIG_FILE).write_text(config + IMPATIENT, encoding="utf-8")
     for command in ("build", "release"):
         if code := _qkv(folder, command):
             return code
@@ -311,7 +321,8 @@ def main() -> int:
     for slug in slugs():
         _hand_in(folder, slug)
     for slug in slugs():
-        if (code := _qkv(folder, "grade", slug)) not in (0, 3):
+        code = _qkv(folder, "grade", slug)
+        if code not in (0, 3) or not list((folder / "autograded").glob(f"*/{slug}/verdict.json")):
             return code
     _close(folder, time.monotonic() - started)
     return 0
@@ -325,7 +336,7 @@ def _qkv(folder: Path, *words: str) -> int:
 def _hand_in(folder: Path, slug: str) -> None:
     released = load(folder / "release" / slug / f"{slug}.ipynb")
     for student, hand in CLASS.items():
-        if slug == "fused_self_attention" or student not in ONE_ASSIGNMENT_ONLY:
+        if slug == MAIN or student in IN_EVERY_ASSIGNMENT:
             hand(assignment_of(slug, released, student), folder / "submitted" / student / slug)
 
 

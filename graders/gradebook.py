@@ -6,35 +6,20 @@ in the formgrader (manual scores, extra credit, comments) is touched.
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graders.authoring import Exercise, UsageError
-from graders.settings import Course
+from graders.settings import Course, prepare_nbgrader
 from graders.verdict import Verdict
 
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook, SubmittedAssignment
 
 NO_RESPONSE = "No response."
-
-
-def prepare_nbgrader() -> None:
-    """What nbgrader needs of its surroundings: `alembic` on PATH for a new database, and no slow optional import."""
-    scripts = str(Path(sys.executable).parent)
-    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
-    # nbformat's JSON Schema looks for it, to check a format that notebooks do not use, and loading it takes 3 s of CPU.
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    os.environ["TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR"] = "1"
-    warnings.filterwarnings("ignore", module="nbgrader")
 
 
 class Marks:
@@ -89,10 +74,11 @@ class Marks:
         found = db.query(api.SubmittedAssignment).filter_by(assignment_id=assignment.id, student_id=student_id)
         submission = found.one_or_none()
         if submission is None:
-            submission = api.SubmittedAssignment(assignment=assignment, student=student)
-            for notebook in assignment.notebooks:
-                _add_rows(api, submission, notebook)
-            db.add(submission)
+            with db.no_autoflush:
+                submission = api.SubmittedAssignment(assignment=assignment, student=student)
+                db.add(submission)
+                for notebook in assignment.notebooks:
+                    db.add_all(_rows(api, submission, notebook))
         if timestamp is not None:
             submission.timestamp = utils.parse_utc(timestamp)
         db.flush()
@@ -143,16 +129,13 @@ class Marks:
         self.gradebook.close()
 
 
-def _add_rows(api: Any, submission: Any, notebook: Any) -> None:
+def _rows(api: Any, submission: Any, notebook: Any) -> list[Any]:
     """The rows that nbgrader's `add_submission` makes, without its commit."""
     submitted = api.SubmittedNotebook(notebook=notebook, assignment=submission)
-    for cell in notebook.grade_cells:
-        api.Grade(cell_id=cell.id, notebook=submitted)
-    for cell in notebook.solution_cells:
-        api.Comment(cell_id=cell.id, notebook=submitted)
-    for cell in notebook.task_cells:
-        api.Comment(cell_id=cell.id, notebook=submitted)
-        api.Grade(cell_id=cell.id, notebook=submitted)
+    graded = [*notebook.grade_cells, *notebook.task_cells]
+    answered = [*notebook.solution_cells, *notebook.task_cells]
+    grades = [api.Grade(cell_id=cell.id, notebook=submitted) for cell in graded]
+    return [submitted, *grades, *(api.Comment(cell_id=cell.id, notebook=submitted) for cell in answered)]
 
 
 def _late_plugin(course: Course) -> Any:

@@ -13,52 +13,20 @@ from typing import Any
 
 import nbformat
 from nbconvert.exporters import Exporter, NotebookExporter
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    NbGraderPreprocessor,
-    SaveAutoGrades,
-)
-from traitlets.config import Config
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from graders.build import load
-from graders.classroom import VERDICT, answers_in
-from graders.gradebook import prepare_nbgrader
+from graders.classroom import answers_in
 from graders.hand_in import Graded, HandInJob, grade_hand_in, modules_for, not_graded
 from graders.intake import HandIn, NotGradable, receive
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
-from graders.settings import QKV, settings_of
+from graders.settings import QKV, VERDICT, settings_of
 from graders.verdict import Finding, Verdict
 
 KEY = "qkv_hand_in"
 """Notebook metadata in which intake hands its findings to grading, between nbgrader's two passes; the student's own
 metadata never gets so far."""
-
-
-def configure(c: Config, root: Path) -> None:
-    """Set up nbgrader for the course in `root`; call it in nbgrader_config.py before the instructor's own settings."""
-    prepare_nbgrader()
-    c.CourseDirectory.root = str(root)
-    # An exchange in the course folder: release, fetch, submit and collect work without system paths.
-    exchange = root / "exchange"
-    exchange.mkdir(exist_ok=True)
-    exchange.chmod(0o777)  # nbgrader wants students to be able to write there
-    c.Exchange.root = str(exchange)
-    c.Exchange.path_includes_course = True
-    c.Autograde.exporter_class = IntakeExporter
-    c.Autograde.autograde_preprocessors = [Grade, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata]
-    c.GenerateFeedback.exporter_class = FeedbackExporter
-    # Else what only the instructor should see would be copied into feedback, and a student's file of that name here.
-    c.CourseDirectory.ignore = [
-        ".ipynb_checkpoints",
-        "*.pyc",
-        "__pycache__",
-        "feedback",
-        ".*",
-        VERDICT,
-        "*.py",
-    ]
 
 
 class IntakeExporter(NotebookExporter):

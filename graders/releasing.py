@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from graders.authoring import Exercise, UsageError
-from graders.gradebook import prepare_nbgrader
-from graders.settings import Course
+from graders.settings import Course, prepare_nbgrader
 
 
 def release(course: Course, exercise: Exercise) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,45 @@ from graders.authoring import Exercise, UsageError, load_exercise
 from graders.sandbox.box import Limits
 
 CONFIG_FILE = "nbgrader_config.py"
+VERDICT = "verdict.json"
+
+PREPROCESSORS = (
+    "graders.nbgrader_plugins.Grade",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+)
+
+
+def prepare_nbgrader() -> None:
+    """What nbgrader needs of its surroundings: `alembic` on PATH for a new database, and no slow optional import."""
+    scripts = str(Path(sys.executable).parent)
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
+    # nbformat's JSON Schema looks for it, to check a format that notebooks do not use, and loading it takes 3 s of CPU.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    os.environ["TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR"] = "1"
+    warnings.filterwarnings("ignore", module="nbgrader")
+
+
+def configure(c: Config, root: Path) -> None:
+    """Set up nbgrader for the course in `root`; call it in nbgrader_config.py before the instructor's own settings.
+
+    Classes are named, not imported: qkv reads the same file, and nbgrader's converters take seconds to load.
+    """
+    prepare_nbgrader()
+    c.CourseDirectory.root = str(root)
+    # An exchange in the course folder: release, fetch, submit and collect work without system paths.
+    exchange = root / "exchange"
+    exchange.mkdir(exist_ok=True)
+    exchange.chmod(0o777)  # nbgrader wants students to be able to write there
+    c.Exchange.root = str(exchange)
+    c.Exchange.path_includes_course = True
+    c.Autograde.exporter_class = "graders.nbgrader_plugins.IntakeExporter"
+    c.Autograde.autograde_preprocessors = list(PREPROCESSORS)
+    c.GenerateFeedback.exporter_class = "graders.nbgrader_plugins.FeedbackExporter"
+    # Else what only the instructor should see would be copied into feedback, and a student's file of that name here.
+    c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".*", VERDICT, "*.py"]
 
 
 class QKV(Configurable):

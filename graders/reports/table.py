@@ -15,6 +15,7 @@ from graders.verdict import CheckResult, Verdict
 
 HEADINGS = ("student", "marks", "named ideas", "needs a person")
 WIDTH = 100
+NOTHING = "—"
 
 
 def class_table(verdicts: Sequence[Verdict], title: str | None = None) -> Table:
@@ -94,7 +95,7 @@ def overview_rows(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:
     rows = [("student", *(slug.replace("_", " ") for slug in slugs), "named ideas", "needs a person")]
     for student in sorted({verdict.student for verdict in verdicts}):
         mine = {verdict.assignment: verdict for verdict in verdicts if verdict.student == student}
-        scores = (f"{number(mine[s].score)}/{number(mine[s].max_score)}" if s in mine else "—" for s in slugs)
+        scores = (f"{number(mine[s].score)}/{number(mine[s].max_score)}" if s in mine else NOTHING for s in slugs)
         cells = [_cells(verdict) for verdict in mine.values()]
         ideas = dict.fromkeys(idea for cell in cells for idea in cell[2].split(", ") if idea)
         needs = dict.fromkeys(cell[3] for cell in cells if cell[3])
@@ -113,8 +114,8 @@ def show_overview(verdicts: Sequence[Verdict]) -> None:
         console.print(table)
         return
     for row in rows:
-        marks_of = ", ".join(f"{name} {score}" for name, score in zip(heading[1:-2], row[1:-2], strict=True))
-        print(f"{row[0]}: {marks_of}")
+        scores = zip(heading[1:-2], row[1:-2], strict=True)
+        print(f"{row[0]}: " + ", ".join(f"{name} {score}" for name, score in scores if score != NOTHING))
         for label, text in (("named ideas", row[-2]), ("needs a person", row[-1])):
             if text:
                 print(textwrap.fill(f"{label}: {text}", WIDTH, initial_indent="    ", subsequent_indent="        "))

@@ -18,13 +18,14 @@ MAX_STOPS_PER_NAME = 2
 """A function that had to be stopped this often is not called again: it would cost its deadline each time."""
 CUT_OFF_AGAIN = 1 / 6
 """The share of its time that a cell gets in a replay which was cut off before: what it does, it does at its start."""
+NEVER_ENDS = "is there a loop that never ends?"
 
 Output = dict[str, Any]
 
 
 @dataclass
 class CellRun:
-    """What one cell did: outputs as nbformat dictionaries, and in words why it was stopped, if it was."""
+    """What one cell did: outputs as nbformat dictionaries, and in words what became of it, if it did not end by itself."""
 
     outputs: list[Output] = field(default_factory=list)
     count: int | None = None
@@ -55,7 +56,9 @@ class Session:
         """The child's reply to one call or read; `Stopped` where it had to be stopped or may not be asked again."""
         name = request["name"]
         if self._stops[name] >= MAX_STOPS_PER_NAME:
-            raise Stopped("not_run", f"{name} was not called again, since it had to be stopped {MAX_STOPS_PER_NAME} times")
+            raise Stopped(
+                "not_run", f"{name} was not called again, since it had to be stopped {MAX_STOPS_PER_NAME} times"
+            )
         while self._left() > 0 and (child := self._ready()) is not None:
             seconds = min(self.limits.call, self._left())
             try:
@@ -95,7 +98,7 @@ class Session:
         """Whether the child lives on."""
         if index in self._skipped or not self._sources[index].strip():
             return True
-        seconds = min(self.limits.cell * (CUT_OFF_AGAIN if index in self._cut_off else 1), self._left())
+        seconds = min(self._patience(index), self._left())
         if seconds <= 0:
             self.runs[index].stopped = "not run: the time for the whole notebook was used up"
             return True
@@ -107,10 +110,17 @@ class Session:
         self._note_run(index, reply, seconds)
         return True
 
+    def _patience(self, index: int) -> float:
+        """A function that never ends is called by one lesson cell after another: only the first may take its full time."""
+        if index in self._cut_off:
+            return self.limits.cell * CUT_OFF_AGAIN
+        return min(self.limits.cell, self.limits.call) if self._cut_off or self._skipped else self.limits.cell
+
     def _note_stop(self, index: int, stop: Stopped, seconds: float) -> None:
         if stop.cause != "lost":
             self._skipped.add(index)
-            self.runs[index] = CellRun(stopped=_in_words(stop, "running this cell", seconds).reason)
+            why = f" after {seconds:.3g} s: {NEVER_ENDS}" if stop.cause == "timeout" else f": {stop.reason}"
+            self.runs[index] = CellRun(stopped=f"stopped{why}")
 
     def _note_run(self, index: int, reply: dict[str, Any], seconds: float) -> None:
         if index in self._cut_off:
@@ -118,7 +128,7 @@ class Session:
         stopped = ""
         if reply.get("timed_out") is True:
             self._cut_off.add(index)
-            stopped = f"stopped after {seconds:.3g} s: is there a loop that never ends?"
+            stopped = f"stopped after {seconds:.3g} s: {NEVER_ENDS}"
         self.runs[index] = CellRun(replies.outputs(reply), replies.count(reply), reply.get("ok") is True, stopped)
 
     def _left(self) -> float:
@@ -139,7 +149,7 @@ class Session:
 
 def _in_words(stop: Stopped, doing: str, seconds: float) -> Stopped:
     if stop.cause == "timeout":
-        return Stopped("timeout", f"timed out after {seconds:.3g} s {doing}: is there a loop that never ends?")
+        return Stopped("timeout", f"timed out after {seconds:.3g} s {doing}: {NEVER_ENDS}")
     if stop.cause in ("not_run", "lost"):
         return stop
     return Stopped(stop.cause, f"{stop.reason} while {doing}")

@@ -30,7 +30,7 @@ def patient() -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def here(patient: Sandbox) -> dict[str, tuple[Outputs, int | None]]:
     """What each feature puts out in the sandbox, and its execution count."""
-    cells = run(patient, *SAME.values(), *DIFFERENT.values())
+    cells = run(patient, *SAME.values(), *(source for source, _ in DIFFERENT.values()))
     return {name: (cell.outputs, cell.count) for name, cell in zip([*SAME, *DIFFERENT], cells, strict=True)}
 
 
@@ -88,3 +88,35 @@ def test_a_cell_puts_out_what_it_does_in_a_kernel(name: str, here: dict, there: 
     (ours, count), (theirs, expected) = here[name], there[name]
     assert comparable(ours) == comparable(theirs)
     assert count == expected
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_differs_on_purpose_is_written_down(name: str, here: dict) -> None:
+    """Each difference is a row of the table in docs/sandbox.md, and is what the table says."""
+    outputs, _ = here[name]
+    wanted = DIFFERENT[name][1]
+    text = "".join(_said(output) for output in outputs)
+    assert wanted in text if wanted else not text
+    assert f"| `{name}`" in DOCS.read_text() or f"| {name}" in DOCS.read_text()
+    assert "\x1b" not in text
+
+
+def _said(output: dict[str, Any]) -> str:
+    if output["output_type"] == "error":
+        return f"{output['ename']}: {output['evalue']}"
+    return output.get("text") or output["data"].get("text/plain", "")
+
+
+def test_a_notebook_has_at_least_thirty_features() -> None:
+    """The comparison is worth its name."""
+    assert len(SAME) >= 30
+
+
+def test_names_of_cells_look_like_a_kernels(sandbox: Sandbox) -> None:
+    """A warning names a file as a kernel does, not one of ours."""
+    assert re.match(r"/tmp/ipykernel_\d+/\d+\.py:1: UserWarning: x\n", printed(run(sandbox, "import warnings; warnings.warn('x')")[0]))
+
+
+def test_only_text_can_be_printed(sandbox: Sandbox) -> None:
+    """A stream refuses what a kernel's refuses."""
+    assert printed(run(sandbox, "import sys; sys.stdout.write(5)")[0]).startswith("TypeError: write() argument must be str")

@@ -1,0 +1,73 @@
+"""The folder that is handed in: modules that shadow others, links, pipes, forged times."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from attacks.casebook import FAIL, JUNK, Notebook, answer_cell, edit, solve
+
+
+@edit("cheat")
+def shadows_numpy(notebook: Notebook, folder: Path) -> None:
+    """Puts a numpy.py beside the notebook, whose comparisons always agree."""
+    solve(notebook, JUNK)
+    agree = "allclose = array_equal = lambda *a, **k: True\ndef full(*a): return 0.0\n"
+    (folder / "numpy.py").write_text(f"import sys\nsys.path.pop(0)\n{agree}")
+
+
+@edit("harm")
+def configures_the_grader(notebook: Notebook, folder: Path) -> None:
+    """Puts configurations of nbgrader, IPython, pytest and Python itself beside the notebook."""
+    solve(notebook, FAIL)
+    for name in ("nbgrader_config.py", "ipython_config.py", "conftest.py", "sitecustomize.py", "graders.py", "course.py"):
+        (folder / name).write_text("open('pwned', 'w').close()")
+
+
+@edit("harm")
+def links_to_the_gradebook(notebook: Notebook, folder: Path) -> None:
+    """Puts symbolic links to the gradebook beside the notebook, to be copied or followed."""
+    solve(notebook, FAIL)
+    (folder / "notes.txt").symlink_to("../../../gradebook.db")
+    (folder / "up").symlink_to("../../..")
+
+
+@edit("cheat")
+def forges_its_time(notebook: Notebook, folder: Path) -> None:
+    """Writes a timestamp of 2001, before every deadline."""
+    solve(notebook, JUNK)
+    (folder / "timestamp.txt").write_text("2001-01-01 00:00:00.000000 UTC")
+
+
+@edit("harm")
+def hands_in_a_pipe(notebook: Notebook, folder: Path) -> None:
+    """Puts a pipe beside the notebook and in place of the timestamp: whoever reads it waits for ever."""
+    solve(notebook, FAIL)
+    os.mkfifo(folder / "data.csv")
+    os.mkfifo(folder / "timestamp.txt")
+
+
+@edit("harm")
+def hands_in_far_too_much(notebook: Notebook, folder: Path) -> None:
+    """Puts a sparse terabyte and two thousand files beside a notebook with a million lines."""
+    solve(notebook, FAIL + "\n# line" * 100_000)
+    with open(folder / "large.bin", "wb") as file:
+        file.truncate(1 << 40)
+    for number in range(2000):
+        (folder / f"{number}.txt").touch()
+
+
+@edit("cheat")
+def hands_in_a_verdict(notebook: Notebook, folder: Path) -> None:
+    """Puts a verdict, a database and an autograded copy beside the notebook."""
+    solve(notebook, JUNK)
+    for name in ("verdict.json", "gradebook.db", "autograded.ipynb", "feedback.html"):
+        (folder / name).write_text('{"score": 100}')
+
+
+@edit("harm")
+def hides_half_characters(notebook: Notebook, folder: Path) -> None:
+    """Writes half characters, zero bytes and terminal codes into its answer and its names."""
+    solve(notebook, FAIL + "\nx = '\ud800 \x00 \x1b[2J'")
+    answer_cell(notebook)["id"] = "\x1b[2J"
+    (folder / "odd\n-name\x1b[2J.txt").write_text("")

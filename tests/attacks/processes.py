@@ -1,0 +1,205 @@
+"""Reaching other processes, starting some, and living on after the end. Signals are 0: they are counted, not felt."""
+
+from __future__ import annotations
+
+from attacks.casebook import FAIL, JUNK, answer, body
+
+
+@answer("harm")
+def kills_its_parent() -> str:
+    """Signals the process that started it, and every other that it can name, then ends itself."""
+    return """
+import os
+for pid in (os.getppid(), 1, -1, 0, os.getpgid(0), os.getsid(0)):
+    try:
+        os.kill(pid, 0)
+        print("LEAK: signalled", pid)
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
+@answer("harm")
+def multiplies() -> str:
+    """Forks and forks again; each would wait a while and write a file."""
+    return f"""
+import os, time
+for _ in range(3):
+    try:
+        if os.fork() == 0:
+            open("forked", "w").close()
+            time.sleep(30)
+            os._exit(0)
+    except OSError as error:
+        print(error)
+{FAIL}"""
+
+
+@answer("harm")
+def becomes_a_shell() -> str:
+    """Becomes another program, by exec, spawn, system and popen."""
+    return f"""
+import os, subprocess, pty
+for act in (lambda: os.execv("/bin/sh", ["sh", "-c", "sleep 30"]), lambda: os.system("sleep 30 &"),
+            lambda: os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 30"], {{}}), lambda: os.popen("sleep 30"),
+            lambda: subprocess.Popen(["sleep", "30"], start_new_session=True), lambda: pty.spawn(["sleep", "30"])):
+    try:
+        act()
+        print("LEAK: started")
+    except OSError as error:
+        print(error)
+{FAIL}"""
+
+
+@answer("harm")
+def starts_a_pool() -> str:
+    """Starts worker processes inside its function."""
+    return body(
+        """
+        import multiprocessing
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(abs, [-1, -2])
+        """
+    )
+
+
+@answer("harm")
+def acts_at_exit() -> str:
+    """Registers what runs when the process ends: a file, a print, another exit code."""
+    return f"""
+import atexit, os, weakref, threading
+atexit.register(lambda: open("COURSE_FOLDER/at_exit", "w"))
+atexit.register(os._exit, 0)
+class Last:
+    def __del__(self): open("COURSE_FOLDER/at_exit", "w")
+last = Last()
+weakref.finalize(last, print, "gone")
+threading._register_atexit(print, "late")
+{JUNK}"""
+
+
+@answer("harm")
+def goes_on_in_a_thread() -> str:
+    """Goes on printing, writing and computing in threads while it is graded and after."""
+    return f"""
+import threading, time, itertools
+def busy(n):
+    for i in itertools.count():
+        print("tick", i)
+        open(f"tick{{n}}", "a").write("x")
+        time.sleep(0.001)
+for n in range(4):
+    threading.Thread(target=busy, args=(n,)).start()
+{JUNK}"""
+
+
+@answer("harm")
+def reads_other_processes() -> str:
+    """Reads memory, environment and descriptors of its parent, by /proc, ptrace and process_vm_readv."""
+    return f"""
+import ctypes, os
+pid, libc = os.getppid(), ctypes.CDLL(None, use_errno=True)
+for name in ("environ", "cmdline", "mem", "maps", "fd", "cwd", "root/etc/passwd", "task"):
+    for process in (pid, 1, "self"):
+        try:
+            path = f"/proc/{{process}}/{{name}}"
+            print("LEAK:", os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1))
+        except OSError:
+            pass
+if libc.ptrace(16, pid, 0, 0) == 0 or libc.process_vm_readv(pid, 0, 0, 0, 0, 0) == 0:
+    print("LEAK: attached")
+{FAIL}"""
+
+
+@answer("harm")
+def signals_by_descriptor() -> str:
+    """Sends signals by the owner of a descriptor, by a pidfd and by a thread's number."""
+    return f"""
+import fcntl, os, signal
+reading, writing = os.pipe()
+for act in (lambda: fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid()), lambda: fcntl.fcntl(reading, 10, 9),
+            lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0), lambda: fcntl.fcntl(reading, 1024, 1),
+            lambda: signal.pthread_kill(os.getppid(), 0)):
+    try:
+        act()
+        print("LEAK: signalled")
+    except (OSError, ValueError):
+        pass
+fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+os.write(writing, b"x")
+{FAIL}"""
+
+
+@answer("harm")
+def connects_to_sockets() -> str:
+    """Connects to unix sockets by path and by abstract name, and to the network."""
+    return f"""
+import glob, socket
+for family, address in ((socket.AF_UNIX, "\\0qkv"), (socket.AF_UNIX, "/run/dbus/system_bus_socket"),
+                        *((socket.AF_UNIX, path) for path in glob.glob("/tmp/qkv-*/zygote")),
+                        (socket.AF_UNIX, "/dev/log"), (socket.AF_INET, ("127.0.0.1", 8888)), (socket.AF_INET, ("1.1.1.1", 53))):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+        try:
+            socket.socket(family, kind).connect(address)
+            print("LEAK: connected")
+        except OSError:
+            pass
+{FAIL}"""
+
+
+@answer("harm")
+def writes_to_every_descriptor() -> str:
+    """Writes to, locks, and keeps open every descriptor that it has, and opens as many as it can."""
+    return f"""
+import os, fcntl
+held = []
+try:
+    while True:
+        held += os.pipe()
+except OSError:
+    pass
+for descriptor in range(2000):
+    try:
+        os.set_blocking(descriptor, False)
+        os.write(descriptor, b"x" * 100)
+    except OSError:
+        pass
+{JUNK}"""
+
+
+@answer("harm")
+def becomes_somebody_else() -> str:
+    """Becomes root, joins groups, changes root, mounts, and asks for capabilities."""
+    return f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for act in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgroups([0]), lambda: os.chroot("."),
+            lambda: os.setgid(0), lambda: os.nice(-20)):
+    try:
+        act()
+        print("LEAK:", act)
+    except OSError:
+        pass
+if libc.unshare(0x10000000) == 0 or libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0 or libc.setns(0, 0) == 0:
+    print("LEAK: namespace")
+{FAIL}"""
+
+
+@answer("harm")
+def shares_memory() -> str:
+    """Leaves memory behind that outlives a process: shared memory, message queues, semaphores, keys."""
+    return f"""
+import ctypes, os
+from multiprocessing import shared_memory
+libc = ctypes.CDLL(None, use_errno=True)
+for act in (lambda: shared_memory.SharedMemory("qkv-left", create=True, size=10), lambda: os.memfd_create("left"),
+            lambda: open("/dev/shm/qkv-left", "w")):
+    try:
+        act()
+        print("LEAK:", act)
+    except OSError:
+        pass
+if any(found >= 0 for found in (libc.shmget(99, 4096, 0o1666), libc.semget(99, 1, 0o1666), libc.msgget(99, 0o1666))):
+    print("LEAK: shared")
+{FAIL}"""
