@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -28,6 +28,8 @@ MARKERS = ("o", "s", "^", "D", "v")
 BLUES = ListedColormap(colormaps["Blues"](np.linspace(0.0, 0.5, 128)))
 NUMBERED = 10
 """A matrix with more rows or columns than this is drawn without numbers, and its table shows the corner only."""
+WIDEST = 5.5
+"""Inches. A wider picture is shrunk on a narrow screen until its words are hard to read."""
 
 
 def heatmap(matrix: Any, *, rows: Sequence[Any], columns: Sequence[Any], title: str, digits: int = 3) -> None:
@@ -36,19 +38,34 @@ def heatmap(matrix: Any, *, rows: Sequence[Any], columns: Sequence[Any], title: 
     Raises ValueError where the names do not fit the shape.
     """
     grid = _matrix(matrix, rows, columns)
+    show(lambda: _heatmap(grid, rows, columns, title, digits), _table(grid, rows, columns, digits, title))
+
+
+def _heatmap(grid: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], title: str, digits: int) -> Figure:
     numbered = max(grid.shape) <= NUMBERED
     longest = max(len(_number(value, digits)) for value in grid.flat) if numbered else 0
-    width = 1.2 + grid.shape[1] * (0.1 + 0.088 * longest) if numbered else 4.8
-    axes = _axes(max(3.6, width), 1.1 + 0.48 * (grid.shape[0] if numbered else 6), title)
+    beside, above = _longest(rows), _longest(columns)
+    turned = numbered and _width(beside, grid.shape[1], max(longest, above + 1)) > WIDEST
+    width = _width(beside, grid.shape[1], longest if turned else max(longest, above + 1)) if numbered else 4.8
+    height = 1.1 + 0.48 * (grid.shape[0] if numbered else 6) + (0.055 * above if turned else 0)
+    axes = _axes(min(max(3.6, width), WIDEST), height, title)
     _cells(axes, grid, digits if numbered else None)
     _ticks(axes, rows, columns)
-    show(_figure(axes), _table(grid, rows, columns, digits, title))
+    if turned:
+        axes.tick_params(axis="x", labelrotation=40)
+        for label in axes.get_xticklabels():
+            label.set(ha="left", rotation_mode="anchor")
+    return _figure(axes)
 
 
 def bars(values: Any, *, labels: Sequence[Any], title: str, ylabel: str = "") -> None:
     """Draw one bar per value with its number on top; raises ValueError where `labels` do not fit."""
     heights = _array(values).ravel()
     grid = _matrix(heights[:, None], labels, [ylabel or "value"])
+    show(lambda: _bars(heights, labels, title, ylabel), _table(grid, labels, [ylabel or "value"], 3, title))
+
+
+def _bars(heights: np.ndarray, labels: Sequence[Any], title: str, ylabel: str) -> Figure:
     axes = _axes(max(3.6, 0.9 + 0.52 * len(heights)), 3.1, title)
     drawn = axes.bar(np.arange(len(heights)), heights, color=COLOURS[0], edgecolor=INK, width=0.65)
     axes.bar_label(drawn, labels=[f"{height:.3g}" for height in heights], padding=2, color=INK, fontsize=10)
@@ -57,13 +74,18 @@ def bars(values: Any, *, labels: Sequence[Any], title: str, ylabel: str = "") ->
         axes.tick_params(axis="x", rotation=40)
     axes.set_ylabel(ylabel)
     axes.margins(y=0.15)
-    show(_figure(axes), _table(grid, labels, [ylabel or "value"], 3, title))
+    return _figure(axes)
 
 
 def lines(x: Any, series: Mapping[str, Any], *, title: str, xlabel: str, ylabel: str, logy: bool = False) -> None:
     """Draw each of `series` over `x`, told apart by dash and marker; raises ValueError where lengths differ."""
     at = _array(x).ravel()
     grid = _matrix(np.column_stack([_array(values).ravel() for values in series.values()]), list(at), list(series))
+    table = _table(grid, [f"{value:.6g}" for value in at], list(series), None, f"{title} ({xlabel} | {ylabel})")
+    show(lambda: _lines(at, series, title, xlabel, ylabel, logy), table)
+
+
+def _lines(at: np.ndarray, series: Mapping[str, Any], title: str, xlabel: str, ylabel: str, logy: bool) -> Figure:
     axes = _axes(4.8, 3.4, title)
     for (name, values), colour, dash, marker in zip(
         series.items(), cycle(COLOURS), cycle(DASHES), cycle(MARKERS), strict=False
@@ -73,8 +95,7 @@ def lines(x: Any, series: Mapping[str, Any], *, title: str, xlabel: str, ylabel:
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log" if logy else "linear")
     axes.grid(color="#d8d5cc", linewidth=0.6)
     axes.legend(facecolor=PAPER, edgecolor=FAINT, labelcolor=INK, handlelength=3.5)
-    table = _table(grid, [f"{value:.6g}" for value in at], list(series), None, f"{title} ({xlabel} | {ylabel})")
-    show(_figure(axes), table)
+    return _figure(axes)
 
 
 def flow(
@@ -88,31 +109,39 @@ def flow(
     output: Any = "(T, d_v)",
     title: str = "One attention head",
     digits: int = 2,
+    divisor: str = "√d_k",
 ) -> None:
     """Draw the way from X to the output; a stage is a text, a shape as a tuple, or a matrix.
 
-    A matrix of at most four rows and columns is shown with its numbers, a larger one by its shape.
+    `divisor` is what the scores are divided by; where it is empty, by nothing. A matrix of at most four rows and
+    columns is shown with its numbers, a larger one by its shape.
     """
     stages = {"X": X, "Q": Q, "K": K, "V": V, "scores": scores, "weights": weights, "output": output}
+    show(lambda: _flow(stages, title, digits, divisor), _flow_table(stages, digits, title, divisor))
+
+
+def _flow(stages: Mapping[str, Any], title: str, digits: int, divisor: str) -> Figure:
     axes = _axes(4.5, 7.0, title)
     axes.set(xlim=(0, 10), ylim=(-0.2, 14.1))
     axes.axis("off")
     for name, stage in stages.items():
-        _box(axes, name, _text(stage, digits))
+        _box(axes, name, _text(stage, digits), _caption(name, divisor))
     for start, end, bend in ARROWS:
         axes.annotate("", xy=end, xytext=start, arrowprops=_arrow(bend))
-    show(_figure(axes), _flow_table(stages, digits, title))
+    return _figure(axes)
 
 
-def show(figure: Figure, table: str) -> None:
-    """Display `figure` where there is a notebook to display it in, and print `table`.
+def show(draw: Callable[[], Figure], table: str) -> None:
+    """Display what `draw` makes where there is a notebook to display it in, and print `table`.
 
-    While nbgrader autogrades (it says so in NBGRADER_EXECUTION), nobody looks: the table is enough and takes no time.
+    While nbgrader autogrades (it says so in NBGRADER_EXECUTION), nobody looks, so nothing is drawn: a picture takes
+    longer than everything else in its cell, and the table is enough.
     """
     from IPython.core.getipython import get_ipython
     from IPython.display import Image, display
 
     if get_ipython() is not None and os.environ.get("NBGRADER_EXECUTION") != "autograde":
+        figure = draw()
         width = int(figure.get_size_inches()[0] * 100)
         picture = Image(png(figure), format="png", width=width, alt=table)
         display(picture)
@@ -133,7 +162,7 @@ BOXES = {
     "Q": (1.7, 9.9, "Q = X W_Q"),
     "K": (5.0, 9.9, "K = X W_K"),
     "V": (8.3, 9.9, "V = X W_V"),
-    "scores": (3.35, 6.9, "scores = Q Kᵀ / √d_k"),
+    "scores": (3.35, 6.9, "scores = Q Kᵀ"),
     "weights": (3.35, 3.9, "weights = softmax by row"),
     "output": (5.0, 0.95, "output = weights V"),
 }
@@ -151,8 +180,12 @@ ARROWS = (
 )
 
 
-def _box(axes: Axes, name: str, text: str) -> None:
-    x, y, caption = BOXES[name]
+def _caption(name: str, divisor: str) -> str:
+    return BOXES[name][2] + (f" / {divisor}" if name == "scores" and divisor else "")
+
+
+def _box(axes: Axes, name: str, text: str, caption: str) -> None:
+    x, y, _ = BOXES[name]
     half = 1.5 if name in "QKV" else 2.8
     outline = FancyBboxPatch(
         (x - half, y - 0.95), 2 * half, 1.9, boxstyle="round,pad=0.05", facecolor="white", edgecolor=INK
@@ -195,6 +228,15 @@ def _cells(axes: Axes, grid: np.ndarray, digits: int | None) -> None:
         return
     for (row, column), value in np.ndenumerate(grid):
         axes.text(column, row, _number(value, digits), ha="center", va="center", color=INK, fontsize=10)
+
+
+def _longest(names: Sequence[Any]) -> int:
+    return max(len(str(name)) for name in names)
+
+
+def _width(beside: int, columns: int, letters: int) -> float:
+    """Inches for row names of `beside` letters and for `columns` columns of `letters` each."""
+    return 0.55 + 0.085 * beside + columns * (0.1 + 0.088 * letters)
 
 
 def _ticks(axes: Axes, rows: Sequence[Any], columns: Sequence[Any]) -> None:
@@ -259,9 +301,9 @@ def _text(stage: Any, digits: int) -> str:
     return "\n".join(" ".join(cell.rjust(width) for cell in row) for row in cells)
 
 
-def _flow_table(stages: Mapping[str, Any], digits: int, title: str) -> str:
+def _flow_table(stages: Mapping[str, Any], digits: int, title: str, divisor: str) -> str:
     parts = [title]
     for name, stage in stages.items():
         first, *rest = _text(stage, digits).splitlines()
-        parts += [f"{BOXES[name][2]:<25} {first}", *(" " * 26 + line for line in rest)]
+        parts += [f"{_caption(name, divisor):<25} {first}", *(" " * 26 + line for line in rest)]
     return "\n".join(parts)

@@ -73,7 +73,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Misconception:
-    """A wrong answer that people write: what it replaces, the check it fails first, and one sentence for its author."""
+    """A wrong answer that people write: what it replaces, the check it fails first, and one sentence for its author.
+
+    `faults` are the choices that it makes wrongly, where its function has a family; `parts` are the ideas of a pair.
+    """
 
     id: str
     replaces: str
@@ -81,6 +84,8 @@ class Misconception:
     sentence: str
     hint: str
     answer: Any
+    faults: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    parts: tuple[Misconception, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,9 @@ class Exercise:
     checks: dict[str, Check] = field(default_factory=dict)
     misconceptions: dict[str, Misconception] = field(default_factory=dict)
     notebook: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
+    families: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    invariants: dict[str, list[Callable[[Any], str]]] = field(default_factory=dict)
+    accepted: dict[str, Callable[..., bool]] = field(default_factory=dict)
 
     def reference(self, function: F) -> F:
         """Register a right answer; its signature and docstring are released as the stub, its body is the solution."""
@@ -168,10 +176,54 @@ class Exercise:
 
         return register
 
+    def family(self, *, replaces: str, make: Callable[..., Any]) -> None:
+        """Register how wrong answers of one reference are made: `make(**faults)` is it with those choices wrong.
+
+        Misconceptions added with `faults` of different keywords can then be combined, so that pairs are named too.
+        """
+        self.families[replaces] = make
+
+    def invariant(self, *names: str) -> Callable[[F], F]:
+        """Register what holds of every right answer of `names`: a function of a `graders.invariants.Call`.
+
+        It returns a sentence where that does not hold, else an empty one; students read it where nothing was named.
+        """
+
+        def register(function: F) -> F:
+            for name in names:
+                self.invariants.setdefault(name, []).append(function)
+            return function
+
+        return register
+
+    def accepts(self, name: str) -> Callable[[F], F]:
+        """Register what tells a right value of `name` where several are: a function `(value, *arguments) -> bool`."""
+
+        def register(function: F) -> F:
+            self.accepted[name] = function
+            return function
+
+        return register
+
     def add_misconception(
-        self, name: str, *, replaces: str, first_fails: str, sentence: str, hint: str = "", answer: Any
+        self,
+        name: str,
+        *,
+        replaces: str,
+        first_fails: str,
+        sentence: str,
+        hint: str = "",
+        answer: Any = None,
+        faults: Mapping[str, Any] | None = None,
     ) -> None:
-        """Register a wrong answer that was made, not written: one of a family that differ by an argument."""
+        """Register a wrong answer that was made, not written: given as it is, or as `faults` of a family."""
+        if (answer is None) == (not faults):
+            raise ExerciseError(f"{self.slug}: misconception '{name}' needs an answer, or faults, and not both")
+        if faults and replaces not in self.families:
+            raise ExerciseError(
+                f"{self.slug}: misconception '{name}' has faults, but '{replaces}' has no family; add one with"
+                " exercise.family(replaces=…, make=…)"
+            )
         if first_fails not in self.checks:
             raise ExerciseError(
                 f"{self.slug}: misconception '{name}' names '{first_fails}', which is not one of its checks: "
@@ -185,7 +237,10 @@ class Exercise:
         if not sentence.strip():
             raise ExerciseError(f"{self.slug}: misconception '{name}' needs a docstring; it is what students read")
         sentence = " ".join(sentence.split())
-        self.misconceptions[name] = Misconception(name, replaces, first_fails, sentence, hint, answer)
+        answer = self.families[replaces](**faults) if faults else answer
+        self.misconceptions[name] = Misconception(
+            name, replaces, first_fails, sentence, hint, answer, dict(faults or {})
+        )
 
     @property
     def max_score(self) -> float:
@@ -287,7 +342,7 @@ def expect_close(
     tolerance: float | None = None,
     public: bool = False,
 ) -> np.ndarray:
-    """`got` within `tolerance` of `expected`, by default `TOLERANCE` × max |expected|; CheckFailed says where it is not."""
+    """`got` within `tolerance` of `expected` (default: `TOLERANCE` × max |expected|); CheckFailed says where not."""
     expected = np.asarray(expected, dtype=np.float64)
     array = expect_array(got, shape=expected.shape, name=name, hint=hint)
     if tolerance is None:

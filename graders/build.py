@@ -143,9 +143,9 @@ def points_table(exercise: Exercise) -> str:
     rows = [f"| {check.title} | {check.points:g} |" for check in exercise.checks.values()]
     total = f"{exercise.max_score:g}"
     decided = (
-        f"Hidden checks decide all {total} of these points after you hand in. The visible checks in this"
-        " notebook, and the"
-        " Validate button, run on small examples: they help you on the way, and passing them is not yet full marks."
+        f"Hidden checks decide all {total} of these points after you hand in. The visible checks in this notebook"
+        " run on small examples: they help you on the way, and passing them is not yet full marks. Still less is a"
+        " *Success!* of the Validate button, which knows no hidden check and says it of an empty notebook, too."
     )
     return "\n".join(
         ["| What is checked | Points |", "|---|---|", *rows, f"| **Together** | **{total}** |", "", decided]

@@ -11,13 +11,16 @@ import itertools
 import multiprocessing
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
+from graders import history
+from graders.ahead import SandboxAhead
 from graders.authoring import Exercise, UsageError
 from graders.build import dumps, load, write_whole
 from graders.gradebook import Marks
@@ -25,7 +28,8 @@ from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, modules_
 from graders.intake import NotGradable, receive, submitted_at
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
-from graders.settings import VERDICT, Course
+from graders.sandbox.inside import layers
+from graders.settings import HISTORY, VERDICT, Course
 from graders.verdict import Finding, Verdict
 
 
@@ -50,24 +54,36 @@ def grade_class(
     *,
     students: Sequence[str] = (),
     jobs: int = 0,
+    scheduler: str = "",
     force: bool = False,
     progress: Progress = lambda verdict, kept: None,
     started: Callable[[int], None] = lambda total: None,
 ) -> list[Verdict]:
     """Grade every hand-in of `exercise` in the course (or of `students`), in order of id; the verdicts.
 
+    In `jobs` processes here, or on the dask cluster whose `scheduler` is at that address.
     Writes autograded/<student>/<slug>/ (notebook and verdict.json), the gradebook, and feedback/<student>/<slug>/.
     """
+    scheduler = scheduler or ("" if jobs else course.settings.scheduler)
+    if scheduler:
+        from graders.cluster import reach
+
+        reach(scheduler)
     released = _released(course, exercise)
     folders = _folders(course, exercise.slug, students)
-    with Marks(course, exercise) as marks:
+    new = force or any(_verdict(course, exercise, student) is None for student, _ in folders)
+    with contextlib.ExitStack() as stack:
+        ahead = None
+        if new and not scheduler:  # else there may be nothing that needs one
+            ahead = stack.enter_context(SandboxAhead(modules_for(exercise), course.settings))
+        marks = stack.enter_context(Marks(course, exercise))
         _ensure_assignment(course, exercise, marks)
         received = [_receive(course, exercise, released, student, folder) for student, folder in folders]
         known = marks.graded()
         kept = [] if force else [(r, v) for r in received if (v := _done(course, exercise, r)) and r.student in known]
         todo = [r for r in received if all(r is not done for done, _ in kept)]
         verdicts = [verdict for _, verdict in kept]
-        with _graded(course, exercise, released, todo, jobs) as results:
+        with _graded(course, exercise, released, todo, jobs, scheduler, ahead) as results:
             started(len(received))
             for verdict in verdicts:
                 progress(verdict, True)
@@ -176,56 +192,118 @@ def _done(course: Course, exercise: Exercise, found: Received) -> Verdict | None
 _sandbox: Sandbox
 
 
-def _set_sandbox(sandbox: Sandbox) -> None:
+def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
+    """A worker's start: it ends when the process that grades the class does, however that ends."""
     global _sandbox
     _sandbox = sandbox
+    layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent not in (os.getppid(), 0):
+        os._exit(1)
 
 
 def _work(job: HandInJob) -> Graded:
     return grade_hand_in(job, _sandbox)
 
 
+class Workers(Protocol):
+    """Those who grade: processes of this machine, or of a cluster."""
+
+    def submit(self, job: HandInJob) -> Future[Graded]:
+        """The result of `job`, as it comes; it raises BrokenExecutor where the worker was lost."""
+
+    def alone(self, job: HandInJob) -> Graded:
+        """`job` again, with no other beside it."""
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+
+
+@dataclass(frozen=True)
+class LocalWorkers:
+    """Processes of this machine that share one sandbox."""
+
+    pool: ProcessPoolExecutor
+    sandbox: Sandbox
+
+    def submit(self, job: HandInJob) -> Future[Graded]:
+        """A worker's result."""
+        return self.pool.submit(_work, job)
+
+    def alone(self, job: HandInJob) -> Graded:
+        """The result of a worker of its own, so that only its own fault counts."""
+        with _pool(1, self.sandbox, "spawn") as pool:
+            return pool.submit(_work, job).result()
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _workers(
+    course: Course, exercise: Exercise, many: int, jobs: int, scheduler: str, ahead: SandboxAhead | None
+) -> Iterator[Workers]:
+    settings, modules = course.settings, modules_for(exercise)
+    if scheduler:
+        from graders.cluster import ClusterWorkers, Setup, code_digest
+
+        setup = Setup(modules, settings.limits(), settings.sandbox, code_digest())
+        with ClusterWorkers(scheduler, setup) as workers:
+            yield workers
+        return
+    count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
+    with contextlib.ExitStack() as stack:
+        sandbox = (ahead or stack.enter_context(SandboxAhead(modules, settings))).ready()
+        pool = stack.enter_context(_pool(count, sandbox, "fork"))
+        yield LocalWorkers(pool, sandbox)
+
+
 @contextlib.contextmanager
 def _graded(
-    course: Course, exercise: Exercise, released: Notebook, todo: Sequence[Received], jobs: int
+    course: Course,
+    exercise: Exercise,
+    released: Notebook,
+    todo: Sequence[Received],
+    jobs: int,
+    scheduler: str,
+    ahead: SandboxAhead | None,
 ) -> Iterator[Iterator[tuple[Received, Graded]]]:
     """The results as they come, those first that need no worker."""
-    settings = course.settings
     ready = [(r, not_graded(exercise, r.student, released, r.problem, r.findings)) for r in todo if r.problem]
     waiting = [r for r in todo if r.job]
     if not waiting:
         yield iter(ready)
         return
-    workers = min(jobs or settings.jobs or os.cpu_count() or 1, len(waiting))
-    with (
-        Sandbox(modules_for(exercise), settings.limits(), settings.sandbox) as sandbox,
-        contextlib.ExitStack() as stack,
-    ):
-        pool = stack.enter_context(_pool(workers, sandbox, "fork"))
-
-        yield itertools.chain(ready, _results(pool, sandbox, exercise, released, waiting))
+    with _workers(course, exercise, len(waiting), jobs, scheduler, ahead) as workers:
+        try:
+            yield itertools.chain(ready, _results(workers, exercise, released, waiting))
+        except BaseException:
+            workers.close()
+            raise
 
 
 def _results(
-    pool: Executor, sandbox: Sandbox, exercise: Exercise, released: Notebook, waiting: Sequence[Received]
+    workers: Workers, exercise: Exercise, released: Notebook, waiting: Sequence[Received]
 ) -> Iterator[tuple[Received, Graded]]:
     """Results as they are done; a hand-in whose worker was lost comes last, tried again by itself."""
-    futures = {pool.submit(_work, found.job): found for found in waiting if found.job}
+    futures = {workers.submit(found.job): found for found in waiting if found.job}
     lost = []
     try:
         for future in as_completed(futures):
             found = futures[future]
             try:
                 yield found, future.result()
-            except BrokenProcessPool:
+            except BrokenExecutor:
                 lost.append(found)
+            except UsageError:  # no hand-in's fault: it would be the same for all
+                raise
             except Exception as bug:  # one hand-in never stops the class
                 yield found, _unexpected(exercise, released, found, bug)
     except GeneratorExit:
-        pool.shutdown(wait=False, cancel_futures=True)
+        workers.close()
         raise
     for found in lost:
-        yield found, _alone(sandbox, exercise, released, found)
+        yield found, _alone(workers, exercise, released, found)
 
 
 def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: BaseException) -> Graded:
@@ -236,17 +314,18 @@ def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: Ba
 def _pool(workers: int, sandbox: Sandbox, method: str) -> ProcessPoolExecutor:
     """Workers that share `sandbox`. Forked while this process has one thread, so that modules are loaded once."""
     context = multiprocessing.get_context(method)
-    pool = ProcessPoolExecutor(workers, context, initializer=_set_sandbox, initargs=(sandbox,))
+    pool = ProcessPoolExecutor(workers, context, initializer=_set_sandbox, initargs=(sandbox, os.getpid()))
     pool.submit(int).result()
     return pool
 
 
-def _alone(sandbox: Sandbox, exercise: Exercise, released: Notebook, found: Received) -> Graded:
-    """A hand-in whose worker died with others': in a worker of its own, so that only its own fault counts."""
+def _alone(workers: Workers, exercise: Exercise, released: Notebook, found: Received) -> Graded:
+    """A hand-in whose worker died, perhaps of another one."""
     assert found.job is not None
     try:
-        with _pool(1, sandbox, "spawn") as pool:
-            return pool.submit(_work, found.job).result()
+        return workers.alone(found.job)
+    except UsageError:
+        raise
     except Exception as bug:
         return _unexpected(exercise, released, found, bug)
 
@@ -257,7 +336,9 @@ def _alone(sandbox: Sandbox, exercise: Exercise, released: Notebook, found: Rece
 def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, graded: Graded) -> None:
     """The notebook, the marks and the page; the verdict last, since it says that all is done."""
     student, slug = found.student, exercise.slug
-    folder = _emptied(course.folder("autograded") / student / slug)
+    folder = course.folder("autograded") / student / slug
+    history.keep(folder, graded.verdict)
+    _emptied(folder)
     write_whole(folder / f"{slug}.ipynb", dumps(graded.notebook))
     if found.timestamp is not None:
         (folder / "timestamp.txt").write_text(found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n")
@@ -266,13 +347,16 @@ def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, gr
     write_whole(folder / VERDICT, graded.verdict.to_json())
 
 
-def _emptied(folder: Path) -> Path:
-    if folder.exists():
-        for path in folder.rglob("*"):
-            path.chmod(0o700 if path.is_dir() else 0o600)  # nbgrader makes its files read-only
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    return folder
+def _emptied(folder: Path) -> None:
+    """Take away what an earlier grading left, but for the lines on earlier hand-ins."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o644)  # nbgrader makes its files read-only
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != HISTORY:
+            path.unlink()
 
 
 def write_feedback(course: Course, marks: Marks, verdict: Verdict, notebook: Notebook) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 FULL, LESS, USAGE, NOT_GRADED = 0, 1, 2, 3
 """Exit codes: full marks (or everyone graded), less, a command that makes no sense, something not graded."""
 
-EXIT_CODES = "Exit code: 0 full marks, 1 less, 2 usage, 3 could not be graded."
+INTERRUPTED = 130
 
 
 def in_words(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -32,6 +33,11 @@ def in_words(command: Callable[..., int | None]) -> Callable[..., None]:
             sys.exit(command(*args, **kwargs) or FULL)
         except click.ClickException:
             raise
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:  # `qkv … | head`: whoever listened has heard enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(FULL)
         except Exception as error:
             if debug:
                 raise
@@ -66,10 +72,16 @@ def main(debug: bool) -> None:
 
     Run it in the course folder, the one with nbgrader_config.py. nbgrader's own commands work there too.
     """
+    signal.signal(signal.SIGTERM, _interrupt)
     # One thread: the sandbox's fork server must not fork threads, and workers share the cores among them.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ["TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR"] = "1"
+
+
+def _interrupt(*_args: object) -> None:
+    """A polite kill is a Ctrl-C: what is done stays, what is under way ends."""
+    raise KeyboardInterrupt
 
 
 def slug_argument(required: bool = True) -> Callable[..., Any]:
@@ -215,23 +227,33 @@ def new(slug: str, title: str) -> int:
 @slug_argument()
 @click.option("--student", "students", multiple=True, metavar="ID", help="Only this student; may be given again.")
 @click.option("--jobs", type=click.IntRange(min=0), default=0, help="Hand-ins at the same time; 0: as many as cores.")
+@click.option(
+    "--scheduler",
+    default="",
+    metavar="ADDRESS",
+    help="Grade on the dask cluster of this scheduler, as tcp://10.0.0.7:8786, and not on this machine.",
+)
 @click.option("--force", is_flag=True, help="Grade again what was graded and has not changed.")
 @in_words
-def grade(slug: str, students: tuple[str, ...], jobs: int, force: bool) -> int:
+def grade(slug: str, students: tuple[str, ...], jobs: int, scheduler: str, force: bool) -> int:
     """Grade a class.
 
     \b
     qkv grade fused_self_attention
     qkv grade fused_self_attention --student ada --force
+    qkv grade fused_self_attention --scheduler tcp://10.0.0.7:8786
 
     Reads submitted/*/SLUG/ and release/SLUG/, writes autograded/ (notebook and verdict.json of each student),
     feedback/ and the gradebook. Never touches source/. What was graded before and has not changed is skipped, so an
-    interrupted run can simply be started again. Exit code: 0 everyone was graded, 3 someone could not be.
+    interrupted run can simply be started again. Workers of a cluster need the installed package, not this folder.
+    Exit code: 0 everyone was graded, 3 someone could not be.
     """
     from graders.classroom import grade_class
     from graders.reports.progress import ClassProgress
     from graders.reports.table import show_class
 
+    if jobs and scheduler:
+        raise click.UsageError("--jobs is for this machine; with --scheduler the cluster has as many as it has workers")
     course = _course()
     exercise = course.settings.exercise(slug)
     with ClassProgress(slug) as progress:
@@ -240,6 +262,7 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, force: bool) -> int:
             exercise,
             students=students,
             jobs=jobs,
+            scheduler=scheduler,
             force=force,
             progress=progress.graded,
             started=progress.started,
@@ -247,6 +270,28 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, force: bool) -> int:
     show_class(verdicts)
     click.echo(f"verdicts in autograded/*/{slug}/verdict.json, pages in feedback/*/{slug}/{slug}.html")
     return FULL if all(verdict.graded for verdict in verdicts) else NOT_GRADED
+
+
+@main.command()
+@slug_argument()
+@click.option("--anonymous", is_flag=True, help="Leave names out: students become numbers, findings lose file names.")
+@in_words
+def report(slug: str, anonymous: bool) -> int:
+    """Say what a class misunderstood, in a page to read, print and teach from.
+
+    \b
+    qkv report fused_self_attention
+    qkv report fused_self_attention --anonymous
+
+    Reads autograded/*/SLUG/verdict.json and the exercise's catalogue, writes reports/SLUG/: report.html, hand_ins.csv,
+    ideas.csv and report.json. Never touches marks.
+    """
+    from graders.reports.class_report import report as make
+
+    course = _course()
+    for path in make(course, slug, anonymous=anonymous):
+        click.echo(f"{path.relative_to(course.root)} written")
+    return FULL
 
 
 def sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,6 +343,7 @@ def check(notebook: Path, student: str, json_path: Path | None, seed: int | None
     help="Write a list of verdicts here, in the order given; - is stdout.",
 )
 @click.option("--seed", type=int, help="Hidden inputs of an earlier verdict.")
+@click.option("--counterexample", is_flag=True, help="Show the smallest input on which each wrong function is wrong.")
 @sandbox_options
 @in_words
 def judge(
@@ -306,6 +352,7 @@ def judge(
     student: str,
     json_path: Path | None,
     seed: int | None,
+    counterexample: bool,
     sandbox: str,
     trusted: bool,
 ) -> int:
@@ -314,16 +361,33 @@ def judge(
     \b
     qkv judge attention_shapes answer.py
     qkv judge fused_self_attention a.py b.py --json verdicts.json
+    qkv judge fused_self_attention answer.py --counterexample
 
-    Reads the files; needs no notebook and writes nothing but the FILE of --json. Exit code: 0 all of them full marks,
-    1 less, 2 usage, 3 could not be graded.
+    Reads the files; needs no notebook and writes nothing but the FILE of --json. A counter-example shows what is right:
+    it is for you, or for a student to whom you give it. Exit code: 0 all of them full marks, 1 less, 2 usage,
+    3 could not be graded.
     """
     from graders.single import judge_files
 
     _ask_for_trust(sandbox, trusted)
     verdicts = judge_files(slug, answers, student, seed, sandbox)
     _report(verdicts, json_path, many=True)
+    if counterexample:
+        _show_counterexamples(slug, answers, sandbox, aside=str(json_path) == "-")
     return _code(verdicts)
+
+
+def _show_counterexamples(slug: str, answers: tuple[Path, ...], sandbox: str, *, aside: bool) -> None:
+    """Print them after the verdicts, `aside` on stderr where stdout is for a program."""
+    from graders.authoring import load_exercise
+    from graders.counterexample import counterexamples
+    from graders.sandbox.box import Sandbox
+
+    exercise = load_exercise(slug)
+    with Sandbox(exercise.uses, kind=sandbox) as walls:  # type: ignore[arg-type]
+        for path in answers:
+            text = counterexamples(exercise, path.read_text(encoding="utf-8-sig", errors="replace"), walls)
+            click.echo(f"\n{path.name}: {text}", err=aside)
 
 
 def _ask_for_trust(sandbox: str, trusted: bool) -> None:

@@ -324,6 +324,8 @@ def main() -> int:
         code = _qkv(folder, "grade", slug)
         if code not in (0, 3) or not list((folder / "autograded").glob(f"*/{slug}/verdict.json")):
             return code
+    if code := _qkv(folder, "report", MAIN):
+        return code
     _close(folder, time.monotonic() - started)
     return 0
 
@@ -353,7 +355,9 @@ def _close(folder: Path, seconds: float) -> None:
         " in a browser"
     )
     print(f"  {page.relative_to(Path.cwd())}")
-    print("for what a student reads, and in JupyterLab (make lab)")
+    print("for what a student reads,")
+    print(f"  demo/reports/{MAIN}/report.html")
+    print("for what the class misunderstood, and in JupyterLab (make lab)")
     print("  demo/release/fused_self_attention/fused_self_attention.ipynb   what students get")
     print("  demo/source/fused_self_attention/fused_self_attention.ipynb    what instructors see")
     print("Verdicts as data: demo/autograded/<student>/<assignment>/verdict.json; marks: demo/gradebook.db")

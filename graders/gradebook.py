@@ -8,18 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, insert, select, update
 
 from graders.authoring import Exercise, UsageError
 from graders.settings import Course, prepare_nbgrader
 from graders.verdict import Verdict
 
 if TYPE_CHECKING:
-    from nbgrader.api import Gradebook, SubmittedAssignment
+    from nbgrader.api import Gradebook
 
 NO_RESPONSE = "No response."
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A released notebook in the gradebook: ids, the names of cells by id, whether there is a time to be late for."""
+
+    assignment: str
+    notebook: str
+    graded: dict[str, str]
+    answered: dict[str, str]
+    due: bool
 
 
 class Marks:
@@ -47,62 +62,84 @@ class Marks:
             self.gradebook.db.rollback()  # generate_assignment may write before we look again
         return cells == {check.id: check.points for check in self.exercise.checks.values()}
 
-    def write(
-        self, verdict: Verdict, timestamp: datetime | None, answered: Collection[str], penalise: bool = True
-    ) -> float:
+    def write(self, verdict: Verdict, timestamp: datetime | None, answered: Collection[str]) -> float:
         """One hand-in's marks, in one transaction; the late penalty that was set."""
         with _in_words(self.course):
             try:
-                submission = self._submission(verdict.student, timestamp)
-                penalty = self._fill(submission, verdict, answered)
+                submission, notebook = self._submission(verdict.student, timestamp)
+                self._fill(notebook, verdict, answered)
+                penalty = self._penalise(submission, notebook, verdict.student) if self._cells.due else 0.0
                 self.gradebook.db.commit()
                 return penalty
             except BaseException:
                 self.gradebook.db.rollback()
                 raise
 
-    def _submission(self, student_id: str, timestamp: datetime | None) -> SubmittedAssignment:
-        """The submission with all its rows, made if it is not there, without committing."""
+    @cached_property
+    def _cells(self) -> Cells:
+        """What every submission has rows for. `generate_assignment` does not change ids, so they are read once."""
+        notebook = self.gradebook.find_notebook(self.exercise.slug, self.exercise.slug)
+        tasks = {cell.id: cell.name for cell in notebook.task_cells}
+        return Cells(
+            notebook.assignment_id,
+            notebook.id,
+            {cell.id: cell.name for cell in notebook.grade_cells} | tasks,
+            {cell.id: cell.name for cell in notebook.solution_cells} | tasks,
+            notebook.assignment.duedate is not None,
+        )
+
+    def _submission(self, student: str, timestamp: datetime | None) -> tuple[str, str]:
+        """The ids of the submission and of its notebook, with all the rows below it."""
         from nbgrader import api, utils
 
-        db = self.gradebook.db
-        student = db.query(api.Student).filter(api.Student.id == student_id).one_or_none()
-        if student is None:
-            student = api.Student(id=student_id)
-            db.add(student)
-        assignment = self.gradebook.find_assignment(self.exercise.slug)
-        found = db.query(api.SubmittedAssignment).filter_by(assignment_id=assignment.id, student_id=student_id)
-        submission = found.one_or_none()
-        if submission is None:
-            with db.no_autoflush:
-                submission = api.SubmittedAssignment(assignment=assignment, student=student)
-                db.add(submission)
-                for notebook in assignment.notebooks:
-                    db.add_all(_rows(api, submission, notebook))
+        self._ensure(api.Student, id=student)
+        submission = self._ensure(api.SubmittedAssignment, assignment_id=self._cells.assignment, student_id=student)
+        notebook = self._ensure(api.SubmittedNotebook, notebook_id=self._cells.notebook, assignment_id=submission)
+        for table, cells in ((api.Grade, self._cells.graded), (api.Comment, self._cells.answered)):
+            found = self._execute(select(table.cell_id).where(table.notebook_id == notebook)).scalars()
+            if missing := [{"cell_id": cell, "notebook_id": notebook} for cell in cells.keys() - set(found)]:
+                self._execute(insert(table.__table__), missing)
         if timestamp is not None:
-            submission.timestamp = utils.parse_utc(timestamp)
-        db.flush()
-        return submission
+            table = api.SubmittedAssignment.__table__
+            told = update(table).where(table.c.id == submission).values(timestamp=utils.parse_utc(timestamp))
+            self._execute(told)
+        return submission, notebook
 
-    def _fill(self, submission: Any, verdict: Verdict, answered: Collection[str]) -> float:
-        notebook = next(notebook for notebook in submission.notebooks if notebook.name == self.exercise.slug)
+    def _ensure(self, table: Any, **row: str) -> str:
+        """The id of `row`, which is made if it is not there."""
+        found = self._execute(select(table.id).filter_by(**row)).scalar_one_or_none()
+        made = found or self._execute(insert(table.__table__).values(**row)).inserted_primary_key[0]
+        return str(made)
+
+    def _fill(self, notebook: str, verdict: Verdict, answered: Collection[str]) -> None:
+        from nbgrader import api
+
         scores = {result.id: result.score for result in verdict.checks}
-        for grade in notebook.grades:
-            if grade.name in scores:
-                grade.auto_score = scores[grade.name]
-                grade.needs_manual_grade = grade.manual_score is not None
-        for comment in notebook.comments:
-            comment.auto_comment = None if comment.name in answered else NO_RESPONSE
-        notebook.late_submission_penalty = None
-        self.gradebook.db.flush()
-        self.gradebook.db.expire(notebook)
-        return self._penalise(notebook, submission, verdict.student)
+        marks = [{"cell": id, "new": scores[name]} for id, name in self._cells.graded.items() if name in scores]
+        texts = [
+            {"cell": id, "new": None if name in answered else NO_RESPONSE} for id, name in self._cells.answered.items()
+        ]
+        grade, comment, submitted = (table.__table__ for table in (api.Grade, api.Comment, api.SubmittedNotebook))
+        by_hand = grade.c.manual_score.is_not(None)
+        new: Any = bindparam("new")
+        self._execute(_of(grade, notebook).values(auto_score=new, needs_manual_grade=by_hand), marks)
+        self._execute(_of(comment, notebook).values(auto_comment=new), texts)
+        self._execute(update(submitted).where(submitted.c.id == notebook).values(late_submission_penalty=None))
 
-    def _penalise(self, notebook: Any, submission: Any, student: str) -> float:
+    def _execute(self, statement: Any, rows: list[dict[str, Any]] | None = None) -> Any:
+        return self.gradebook.db.execute(statement, rows)
+
+    def _penalise(self, submission_id: str, notebook_id: str, student: str) -> float:
+        from nbgrader import api
+
+        db = self.gradebook.db
+        db.expire_all()  # it does not see what was written past it
+        submission, notebook = (
+            db.get(api.SubmittedAssignment, submission_id),
+            db.get(api.SubmittedNotebook, notebook_id),
+        )
         late = submission.total_seconds_late
-        if late <= 0:
-            return 0.0
-        penalty = self._late.late_submission_penalty(student, notebook.score, late)
+        penalty = self._late.late_submission_penalty(student, notebook.score, late) if late > 0 else None
         if penalty is None:
             return 0.0
         notebook.late_submission_penalty = min(max(float(penalty), 0.0), notebook.score)
@@ -110,10 +147,17 @@ class Marks:
 
     def comments(self, student: str) -> tuple[dict[str, str], float]:
         """What a person (or nbgrader) wrote beside the answers, and the late penalty, for the feedback page."""
+        from nbgrader import api
+
+        submitted = select(api.SubmittedNotebook.id, api.SubmittedNotebook.late_submission_penalty)
+        submitted = submitted.join(api.SubmittedAssignment).where(
+            api.SubmittedNotebook.notebook_id == self._cells.notebook, api.SubmittedAssignment.student_id == student
+        )
         with _in_words(self.course):
-            notebook = self.gradebook.find_submission_notebook(self.exercise.slug, self.exercise.slug, student)
-            texts = {comment.name: comment.comment or "" for comment in notebook.comments}
-            return texts, float(notebook.late_submission_penalty or 0.0)
+            notebook, penalty = self._execute(submitted).one()
+            written = select(api.Comment.cell_id, api.Comment.comment).where(api.Comment.notebook_id == notebook)
+            texts = {self._cells.answered.get(cell, cell): text or "" for cell, text in self._execute(written)}
+            return texts, float(penalty or 0.0)
 
     def graded(self) -> set[str]:
         """The students who have a submission of this assignment in the gradebook."""
@@ -129,13 +173,9 @@ class Marks:
         self.gradebook.close()
 
 
-def _rows(api: Any, submission: Any, notebook: Any) -> list[Any]:
-    """The rows that nbgrader's `add_submission` makes, without its commit."""
-    submitted = api.SubmittedNotebook(notebook=notebook, assignment=submission)
-    graded = [*notebook.grade_cells, *notebook.task_cells]
-    answered = [*notebook.solution_cells, *notebook.task_cells]
-    grades = [api.Grade(cell_id=cell.id, notebook=submitted) for cell in graded]
-    return [submitted, *grades, *(api.Comment(cell_id=cell.id, notebook=submitted) for cell in answered)]
+def _of(table: Any, notebook: str) -> Any:
+    """An update of the rows of a submitted notebook in `table`, one for each `cell`."""
+    return update(table).where(table.c.notebook_id == notebook, table.c.cell_id == bindparam("cell"))
 
 
 def _late_plugin(course: Course) -> Any:
@@ -150,15 +190,23 @@ def _late_plugin(course: Course) -> Any:
 
 @contextmanager
 def _in_words(course: Course) -> Iterator[None]:
-    """A database that is locked, missing or older says so in one line."""
+    """A database that is locked, missing or older says so in one line, and keeps its password to itself."""
+    from sqlalchemy.engine import make_url
     from sqlalchemy.exc import OperationalError
 
     try:
         yield
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the gradebook {make_url(course.db_url)!r} needs {error.name}; for PostgreSQL write postgresql+psycopg://…"
+            " and pip install 'qkv-graders[postgres]'"
+        ) from None
     except OperationalError as error:
+        shown = repr(make_url(course.db_url))
         if "locked" in str(error):
             raise UsageError(
-                f"the gradebook {course.db_url} is locked by another program (the formgrader, say); "
+                f"the gradebook {shown} is locked by another program (the formgrader, say); "
                 "what was graded is kept: run the same command again when it is free"
             ) from None
-        raise UsageError(f"the gradebook {course.db_url} cannot be used: {error.orig}") from None
+        reason = " ".join(str(error.orig).split())
+        raise UsageError(f"the gradebook {shown} cannot be used: {reason}") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from graders.authoring import Check, CheckFailed, Exercise, Misconception
 from graders.diagnosis import explain
+from graders.invariants import broken
 from graders.reports.message import message_for
 from graders.sandbox.box import Sandbox, Stopped
 from graders.sandbox.session import CellRun, Session
@@ -43,7 +44,8 @@ def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     started = time.monotonic()
     with Session(sandbox, job.sources) as session:
         runs = session.run()
-        judged = [judge(job, check, session) for check in job.exercise.checks.values()]
+        told: dict[str, str] = {}
+        judged = [judge(job, check, session, told) for check in job.exercise.checks.values()]
     results = [result for result, _ in judged]
     noticed = dict.fromkeys(finding for _, finding in judged if finding is not None)
     findings = (*job.findings, *noticed, *_stopped_cells(runs))
@@ -61,8 +63,11 @@ def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     return verdict, runs
 
 
-def judge(job: Job, check: Check, session: Session) -> tuple[CheckResult, Finding | None]:
-    """One check's result, whatever happens in it, and what a person should know besides."""
+def judge(job: Job, check: Check, session: Session, told: dict[str, str]) -> tuple[CheckResult, Finding | None]:
+    """One check's result, whatever happens in it, and what a person should know besides.
+
+    `told` holds the sentence of each idea that an earlier message gave in full, with its check; this one's are added.
+    """
     student = Student(session.perform, id=job.student)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -70,9 +75,9 @@ def judge(job: Job, check: Check, session: Session) -> tuple[CheckResult, Findin
             remark = check(student, job.exercise.rng(check.id, job.seed))
     except CheckFailed as failure:
         finding = Finding("warning", failure.finding, failure.what) if failure.finding else None
-        return _not_passed(job, check, student, failure, "failed"), finding
+        return _not_passed(job, check, student, failure, "failed", told), finding
     except StudentError as error:
-        return _not_passed(job, check, student, error, "error"), None
+        return _not_passed(job, check, student, error, "error", told), None
     except Stopped as stop:
         return _result(check, _STATUS.get(stop.cause, "error"), stop.reason, job=job), None
     except Exception as bug:
@@ -87,13 +92,24 @@ _STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}
 
 
 def _not_passed(
-    job: Job, check: Check, student: Student, outcome: CheckFailed | StudentError, status: Status
+    job: Job,
+    check: Check,
+    student: Student,
+    outcome: CheckFailed | StudentError,
+    status: Status,
+    told: dict[str, str],
 ) -> CheckResult:
     named = explain(job.exercise, check, job.seed, student.trace)
-    more: dict[str, Any] = {"misconceptions": tuple(idea.id for idea in named)}
+    also = [] if named or status == "error" else broken(job.exercise, check, job.seed, student)
+    ideas = dict.fromkeys(part for idea in named for part in (idea.parts or (idea,)))
+    more: dict[str, Any] = {"misconceptions": tuple(idea.id for idea in ideas)}
     if isinstance(outcome, CheckFailed):
         more |= {"expected_shape": _shape(outcome.expected_shape), "got_shape": _shape(outcome.got_shape)}
-    return _result(check, status, outcome, job=job, named=named, trace=student.trace, **more)
+    spoken: dict[str, Any] = {"named": named, "also": also, "told": dict(told), "trace": student.trace}
+    for idea in named[:1]:
+        for part in idea.parts or (idea,):
+            told.setdefault(part.sentence, check.id)
+    return _result(check, status, outcome, job=job, **spoken, **more)
 
 
 def _shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -108,11 +124,14 @@ def _result(
     job: Job,
     score: float = 0.0,
     named: Sequence[Misconception] = (),
+    also: Sequence[str] = (),
+    told: Mapping[str, str] | None = None,
     trace: Sequence[Observation] = (),
     **more: Any,
 ) -> CheckResult:
     source = "\n".join(job.sources)
-    message = message_for(check, status, outcome, source=source, misconceptions=named, trace=trace, reveal=job.reveal)
+    spoken: dict[str, Any] = {"misconceptions": named, "also": also, "told": told, "trace": trace}
+    message = message_for(check, status, outcome, source=source, reveal=job.reveal, **spoken)
     return CheckResult(check.id, check.title, check.points, score, status, message, **more)
 
 

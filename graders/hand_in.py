@@ -57,7 +57,7 @@ class Graded:
 
 def modules_for(exercise: Exercise) -> tuple[str, ...]:
     """What the sandbox should have loaded before it runs notebooks of `exercise`."""
-    return (*exercise.uses, "course.checking", "course.plotting")
+    return (*exercise.uses, "jaxtyping", "course.checking", "course.plotting")
 
 
 def grade_hand_in(job: HandInJob, sandbox: Sandbox) -> Graded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Dict, Enum, Float, Integer
+from traitlets import Bool, Dict, Enum, Float, Integer, Unicode
 from traitlets.config import Config, Configurable
 
 from graders.authoring import Exercise, UsageError, load_exercise
@@ -17,6 +17,7 @@ from graders.sandbox.box import Limits
 
 CONFIG_FILE = "nbgrader_config.py"
 VERDICT = "verdict.json"
+HISTORY = "history.jsonl"
 
 PREPROCESSORS = (
     "graders.nbgrader_plugins.Grade",
@@ -54,7 +55,16 @@ def configure(c: Config, root: Path) -> None:
     c.Autograde.autograde_preprocessors = list(PREPROCESSORS)
     c.GenerateFeedback.exporter_class = "graders.nbgrader_plugins.FeedbackExporter"
     # Else what only the instructor should see would be copied into feedback, and a student's file of that name here.
-    c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".*", VERDICT, "*.py"]
+    c.CourseDirectory.ignore = [
+        ".ipynb_checkpoints",
+        "*.pyc",
+        "__pycache__",
+        "feedback",
+        ".*",
+        VERDICT,
+        HISTORY,
+        "*.py",
+    ]
 
 
 class QKV(Configurable):
@@ -66,6 +76,9 @@ class QKV(Configurable):
     memory = Integer(2 << 30, help="Bytes a hand-in may allocate beyond what is loaded at its start.").tag(config=True)
     file_bytes = Integer(16 << 20, help="Bytes in one file that a hand-in writes.").tag(config=True)
     jobs = Integer(0, help="Hand-ins graded at the same time; 0 takes the number of cores.").tag(config=True)
+    scheduler = Unicode(
+        help="The dask scheduler that classes are graded on, as 'tcp://10.0.0.7:8786'; empty for this machine."
+    ).tag(config=True)
     points = Dict(
         help="Points other than an exercise's own, as {'slug': {'check': 3}}; build and release again after a change."
     ).tag(config=True)

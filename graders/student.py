@@ -101,10 +101,11 @@ class LocalStudent(Student):
     """A namespace in this process as a student: for unit tests, misconceptions and an author's own kernel."""
 
     def __init__(self, names: Mapping[str, Any], *, id: str = "") -> None:
-        super().__init__(lambda request: _through(calls.perform(dict(names), _through(request, tensors=True))), id=id)
+        super().__init__(lambda request: through(calls.perform(dict(names), through(request, tensors=True))), id=id)
 
 
-def _through(tree: Any, tensors: bool = False) -> Any:
+def through(tree: Any, tensors: bool = False) -> Any:
+    """`tree` as it is on the other side of the process boundary; with `tensors`, on the student's side."""
     frame = wire.encode(tree)
     header, _ = wire.check_lengths(frame[: wire.LENGTHS.size])
     start = wire.LENGTHS.size + header

@@ -33,7 +33,7 @@ def test_close_accepts_a_tensor_that_carries_gradients():
 def test_close_says_how_much_is_off_where_first_and_where_to_look():
     """The message holds the count, the first place, both numbers, and the hint."""
     assert message(checking.close, "the weights", [[1.0, 2.0], [3.0, 5.0]], [[1, 2], [3, 4]], hint="Which axis?") == (
-        "✗ the weights is off in 1 of 4 entries, first at [1, 1]\n"
+        "✗ the weights: off in 1 of 4 entries, first at [1, 1]\n"
         "    expected   4\n"
         "    got        5\n"
         "    look at    Which axis?"
@@ -43,13 +43,13 @@ def test_close_says_how_much_is_off_where_first_and_where_to_look():
 def test_close_leaves_out_a_hint_that_nobody_wrote():
     """A message without a hint has no empty line in its place."""
     assert message(checking.close, "the weights", [1.0, 3.0], [1, 2]) == (
-        "✗ the weights is off in 1 of 2 entries, first at [1]\n    expected   2\n    got        3"
+        "✗ the weights: off in 1 of 2 entries, first at [1]\n    expected   2\n    got        3"
     )
 
 
 def test_close_speaks_of_a_single_number_without_a_place():
     """A number has no entries, so none are counted."""
-    assert message(checking.close, "the sum", 3.0, 2.0) == "✗ the sum is off\n    expected   2\n    got        3"
+    assert message(checking.close, "the sum", 3.0, 2.0) == "✗ the sum: off\n    expected   2\n    got        3"
 
 
 def test_close_shows_four_significant_digits():
@@ -66,7 +66,7 @@ def test_close_rejects_what_is_not_finite(wrong, shown):
 def test_close_compares_shapes_before_numbers():
     """(2, 1) is not (2,), although NumPy would compare them without complaint."""
     assert message(checking.close, "the row sums", [[1.0], [1.0]], [1, 1], hint="Is an axis kept?") == (
-        "✗ the row sums has another shape\n    expected   (2,)\n    got        (2, 1)\n    look at    Is an axis kept?"
+        "✗ the row sums: another shape\n    expected   (2,)\n    got        (2, 1)\n    look at    Is an axis kept?"
     )
 
 
@@ -79,7 +79,7 @@ def test_close_is_relative_to_the_largest_expected_entry():
 def test_close_uses_the_tolerance_that_the_lesson_names():
     """Numbers copied from a page to two digits are compared to two digits."""
     checking.close("it", [0.91], [0.9094], tolerance=0.005)
-    assert "is off" in message(checking.close, "it", [0.92], [0.9094], tolerance=0.005)
+    assert "it: off" in message(checking.close, "it", [0.92], [0.9094], tolerance=0.005)
 
 
 def test_close_accepts_rounding_beside_an_expected_zero():
@@ -90,10 +90,7 @@ def test_close_accepts_rounding_beside_an_expected_zero():
 def test_missing_answer_is_none():
     """A function without a return is told so, whether or not the lesson has a hint of its own."""
     assert message(checking.close, "the output", None, [1]) == (
-        "✗ the output is None\n"
-        "    expected   an array\n"
-        "    got        None\n"
-        "    look at    Is there a return at the end?"
+        "✗ the output: None\n    expected   an array\n    got        None\n    look at    Is there a return at the end?"
     )
     assert "look at    Return Q." in message(checking.shape, "Q", None, (2, 3), hint="Return Q.")
 
@@ -101,7 +98,7 @@ def test_missing_answer_is_none():
 @pytest.mark.parametrize(("got", "shown"), [("0.5", "str"), ({"a": 1}, "dict"), ([[1, 2], [3]], "list")])
 def test_what_is_no_array_of_numbers_is_named_by_its_type(got, shown):
     """Words, mappings and ragged lists are called what they are."""
-    expected = f"✗ it is no array of numbers\n    expected   an array\n    got        {shown}"
+    expected = f"✗ it: no array of numbers\n    expected   an array\n    got        {shown}"
     if got == "0.5":
         # NumPy reads this text as the number it holds, which is fine; other text it does not.
         got = "half"
@@ -117,7 +114,7 @@ def test_shape_is_right(capsys):
 def test_shape_is_wrong():
     """A wrong shape is shown beside the right one."""
     assert message(checking.shape, "the output", np.zeros((3, 2)), (2, 3), hint="Rows are tokens.") == (
-        "✗ the output has another shape\n    expected   (2, 3)\n    got        (3, 2)\n    look at    Rows are tokens."
+        "✗ the output: another shape\n    expected   (2, 3)\n    got        (3, 2)\n    look at    Rows are tokens."
     )
 
 
@@ -129,10 +126,42 @@ def test_condition_holds(capsys):
 
 def test_condition_does_not_hold():
     """A false condition says what was expected and got, where the lesson says so."""
-    assert message(checking.holds, "it is a tensor", False) == "✗ it is a tensor does not hold yet"
+    assert message(checking.holds, "it is a tensor", False) == "✗ it is a tensor: not yet"
     assert message(checking.holds, "it is a tensor", False, expected="Tensor", got="list", hint="torch.tensor") == (
-        "✗ it is a tensor does not hold yet\n    expected   Tensor\n    got        list\n    look at    torch.tensor"
+        "✗ it is a tensor: not yet\n    expected   Tensor\n    got        list\n    look at    torch.tensor"
     )
+
+
+def test_long_hint_is_wrapped_below_its_first_word():
+    """Validate cuts long lines; a hint is there to be read to its end."""
+    lines = message(checking.close, "it", 3.0, 2.0, hint="word " * 40).splitlines()
+    assert max(len(line) for line in lines) <= 83
+    assert lines[-1].startswith(" " * 15 + "word")
+    assert "\n".join(lines).count("word") == 40
+
+
+def test_answer_is_asked():
+    """What an answer returns comes through as it is, arguments by position or by name."""
+    assert checking.ask(divmod, 7, 2) == (3, 1)
+    assert checking.ask(dict, a=1) == {"a": 1}
+
+
+def unwritten():
+    """An answer cell as it was released."""
+    raise NotImplementedError()
+
+
+def test_answer_that_nobody_has_written_is_no_traceback():
+    """An untouched notebook says what to do next, by the name of the answer."""
+    assert message(checking.ask, unwritten) == (
+        "✗ unwritten: no answer yet\n    look at    The cell above that says YOUR CODE HERE."
+    )
+
+
+def test_answer_that_returns_nothing_is_asked_for_a_return():
+    """A forgotten return is found before somebody indexes None."""
+    assert "✗ print: nothing comes back" in message(checking.ask, print)
+    assert "Is there a return at the end?" in message(checking.ask, print)
 
 
 def test_message_stands_alone_in_a_notebook(capsys):
@@ -140,7 +169,7 @@ def test_message_stands_alone_in_a_notebook(capsys):
     shell = InteractiveShell()
     shell.run_cell("from course import checking\nchecking.close('the sum', 3.0, 2.0)")
     shown = capsys.readouterr().out
-    assert "✗ the sum is off" in shown
+    assert "✗ the sum: off" in shown
     assert "Traceback" not in shown
     assert "checking.py" not in shown
 

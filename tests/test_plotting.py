@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,10 +18,17 @@ from course import plotting
 
 WORDS = ["the", "cat", "sat"]
 WEIGHTS = np.array([[1 / 3, 1 / 3, 1 / 3], [0.909, 0.045, 0.045], [0.045, 0.909, 0.045]])
+LONG = ["one-hot share", "mean entropy", "median gradient"]
 
 PICTURES = {
     "heatmap": lambda: plotting.heatmap(WEIGHTS, rows=WORDS, columns=WORDS, title="Weights"),
     "eight-by-eight": lambda: plotting.heatmap(np.eye(8), rows=range(8), columns=range(8), title="Eight tokens"),
+    "long-columns": lambda: plotting.heatmap(
+        np.eye(2, 4), rows=["divided by √512", "not divided"], columns=["standard deviation", *LONG], title="Statistics"
+    ),
+    "wide-columns": lambda: plotting.heatmap(
+        np.eye(2, 3), rows=["one", "two"], columns=["determiner", "animal", "median"], title="Three"
+    ),
     "large-heatmap": lambda: plotting.heatmap(np.eye(40), rows=range(40), columns=range(40), title="Many tokens"),
     "bars": lambda: plotting.bars([0.886, 0.016, 0.098], labels=WORDS, title="One query", ylabel="weight"),
     "eight-bars": lambda: plotting.bars(
@@ -37,7 +45,7 @@ PICTURES = {
 def shown(monkeypatch):
     """The figures and tables that a test drew, in order."""
     pictures = []
-    monkeypatch.setattr(plotting, "show", lambda figure, table: pictures.append((figure, table)))
+    monkeypatch.setattr(plotting, "show", lambda draw, table: pictures.append((draw(), table)))
     return pictures
 
 
@@ -116,6 +124,26 @@ def test_heatmap_holds_the_numbers_in_its_cells(shown):
     drawn = [text.get_text() for text in words(shown[0][0])]
     assert [drawn.count(number) for number in ("0.33", "0.91", "0.04")] == [3, 2, 4]
     assert {"q0", "q1", "q2", "k0", "k1", "k2", "Weights"} <= set(drawn)
+
+
+@pytest.mark.parametrize("picture", ["heatmap", "eight-by-eight", "long-columns", "wide-columns"])
+def test_names_of_columns_do_not_touch(picture, shown):
+    """Column names have room beside each other, or are turned, so each can be read."""
+    PICTURES[picture]()
+    figure = shown[0][0]
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_xticklabels()
+    boxes = [label.get_window_extent() for label in labels]
+    apart = all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert apart or {label.get_rotation() for label in labels} == {40.0}
+
+
+def test_nothing_is_drawn_where_nobody_looks(monkeypatch, capsys):
+    """While a notebook is graded only the table is made: pictures would take most of a hand-in's time."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    monkeypatch.setattr(plotting, "Figure", None)
+    PICTURES["flow"]()
+    assert capsys.readouterr().out.startswith("the cat sat\n")
 
 
 def test_heatmap_prints_its_table(capsys):
@@ -213,6 +241,14 @@ def test_flow_names_each_stage_and_its_shape(shown):
     drawn = {text.get_text() for text in words(figure)}
     assert {"Q = X W_Q", "K = X W_K", "V = X W_V", "scores = Q Kᵀ / √d_k", "weights = softmax by row"} <= drawn
     assert table.splitlines()[-1].split() == ["output", "=", "weights", "V", "(T,", "d_v)"]
+
+
+def test_flow_of_a_head_that_divides_by_nothing(shown):
+    """Unscaled scores are not called scaled, neither in the picture nor in its table."""
+    plotting.flow(divisor="")
+    figure, table = shown[0]
+    assert "scores = Q Kᵀ" in {text.get_text() for text in words(figure)}
+    assert "√d_k" not in table
 
 
 def test_flow_shows_small_matrices_and_the_shape_of_large_ones(shown):

@@ -7,6 +7,7 @@ for NumPy and PyTorch, and serves every function that can suffer from it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -117,6 +118,35 @@ _WEIGHTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _across(Q: Any, K: Any) -> Any:
+    """Each sequence of a batch against the keys of all."""
+    return np.tensordot(Q, K, axes=(-1, -1)).sum(axis=-2) if Q.ndim > 2 else Q @ K.T
+
+
+_PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "apart": lambda Q, K: Q @ _swap(K),
+    # `.T` reverses every axis, the batch's as well.
+    "reversed_axes": lambda Q, K: Q @ K.T,
+    "compared": _across,
+}
+
+
+def _last_row_missing(output: Any, values: Any) -> Any:
+    """A loop over range(T - 1)."""
+    output = output.copy()
+    output[..., -1, :] = 0
+    return output
+
+
+_FINISHES: dict[str, Callable[[Any, Any], Any]] = {
+    "": lambda output, values: output,
+    "pooled": lambda output, values: output.mean(axis=-2),
+    "last_row_missing": _last_row_missing,
+    # The output is written into an array of the values' dtype.
+    "integers": lambda output, values: output.astype(values.dtype),
+}
+
+
 def attend(
     Q: Any,
     K: Any,
@@ -129,11 +159,12 @@ def attend(
     scaling: str = "right",
     mask: str = "right",
     weigh: str = "softmax",
+    batch: str = "apart",
 ) -> tuple[Any, Any]:
     """(output, weights) with the choices named; `right` is the contract's factor, `sizes` what others are made of."""
     xp = _library(Q)
     Q, K, V = (dict(Q=Q, K=K, V=V)[role] for role in roles)
-    scores = Q @ _swap(K) * _factor(scaling, right, sizes)
+    scores = _PRODUCTS[batch](Q, K) * _factor(scaling, right, sizes)
     masked = _masked(xp, scores, mask) if causal or mask == "always" else scores
     weights = _WEIGHTS[weigh](xp, masked)
     if scaling == "after":
@@ -186,38 +217,15 @@ def _sizes(X: Any, K: Any, V: Any) -> dict[str, int]:
     return {"d": X.shape[-1], "tokens": K.shape[-2], "d_k": K.shape[-1], "d_v": V.shape[-1]}
 
 
-def fused(X: Any, W_qkv: Any, scale: float, *, cut: str = "blocks", pair: bool = False, **fault: Any) -> Any:
-    """`fused_self_attention` with one fault."""
+def fused(
+    X: Any, W_qkv: Any, scale: float, *, cut: str = "blocks", pair: bool = False, finish: str = "", **fault: Any
+) -> Any:
+    """`fused_self_attention` with one fault, or several."""
     Q, K, V = _CUTS[cut](X, W_qkv, scale)
     right = 1.0 if cut == "scaled" else scale
-    answer = attend(Q, K, V, right=right, sizes=_sizes(X, K, V), **fault)
-    return answer if pair else answer[0]
-
-
-def fused_all_pairs(X: Any, W_qkv: Any, scale: float) -> Any:
-    """Each sequence of a batch is scored against the keys of all."""
-    if X.ndim == 2:
-        return fused(X, W_qkv, scale)
-    Q, K, V = _blocks(X @ W_qkv)
-    return _softmax(np, np.tensordot(Q, K, axes=(-1, -1)).sum(axis=-2) * scale) @ V
-
-
-def fused_without_batch(X: Any, W_qkv: Any, scale: float) -> Any:
-    """`.T` reverses every axis, the batch's as well."""
-    Q, K, V = _blocks(X @ W_qkv)
-    return _softmax(np, Q @ K.T * scale) @ V
-
-
-def fused_pooled(X: Any, W_qkv: Any, scale: float) -> Any:
-    """One vector for the whole sequence."""
-    return fused(X, W_qkv, scale).mean(axis=-2)
-
-
-def fused_last_row_missing(X: Any, W_qkv: Any, scale: float) -> Any:
-    """A loop over range(T - 1)."""
-    output = fused(X, W_qkv, scale)
-    output[..., -1, :] = 0
-    return output
+    output, weights = attend(Q, K, V, right=right, sizes=_sizes(X, K, V), **fault)
+    output = _FINISHES[finish](output, X @ W_qkv)
+    return (output, weights) if pair else output
 
 
 _seen: dict[Any, Any] = {}
@@ -234,11 +242,6 @@ def fused_in_place(X: Any, W_qkv: Any, scale: float) -> Any:
     return fused(X, W_qkv, 1.0)
 
 
-def fused_in_integers(X: Any, W_qkv: Any, scale: float) -> Any:
-    """The output is written into an array of the input's dtype."""
-    return fused(X, W_qkv, scale).astype((X @ W_qkv).dtype)
-
-
 def fused_scaling_in_place(X: Any, W_qkv: Any, scale: float) -> Any:
     """`scores *= scale` has to store fractions among integers."""
     Q, K, V = _blocks(X @ W_qkv)
@@ -252,17 +255,26 @@ def fused_in_float16(X: Any, W_qkv: Any, scale: float) -> Any:
     return fused(X.astype(np.float16), W_qkv.astype(np.float16), np.float16(scale))
 
 
-def separate(X: Any, W_Q: Any, W_K: Any, W_V: Any, causal: bool = True, *, returns: str = "pair", **fault: Any) -> Any:
-    """`causal_attention`, in NumPy or PyTorch, with one fault."""
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+def separate(
+    X: Any,
+    W_Q: Any,
+    W_K: Any,
+    W_V: Any,
+    causal: bool = True,
+    *,
+    returns: str = "pair",
+    transposed: bool = False,
+    detached: bool = False,
+    **fault: Any,
+) -> Any:
+    """`causal_attention`, in NumPy or PyTorch, with one fault, or several."""
+    # `F.linear` multiplies by the transpose, which a square matrix does not betray.
+    project = _transposed_where_it_fits if transposed else operator.matmul
+    Q, K, V = (project(X, W) for W in (W_Q, W_K, W_V))
     answer = attend(Q, K, V, right=K.shape[-1] ** -0.5, sizes=_sizes(X, K, V), causal=bool(causal), **fault)
+    if detached:
+        answer = answer[0].detach(), answer[1].detach()
     return {"pair": answer, "swapped": answer[::-1], "output": answer[0]}[returns]
-
-
-def separate_transposed(X: Any, W_Q: Any, W_K: Any, W_V: Any, causal: bool = True) -> Any:
-    """`F.linear` multiplies by the transpose, which a square matrix does not betray."""
-    Q, K, V = (_transposed_where_it_fits(X, W) for W in (W_Q, W_K, W_V))
-    return attend(Q, K, V, right=K.shape[-1] ** -0.5, sizes=_sizes(X, K, V), causal=bool(causal))
 
 
 def separate_in_place(X: Any, W_Q: Any, W_K: Any, W_V: Any, causal: bool = True) -> Any:
@@ -285,19 +297,23 @@ def separate_scaled_before_sdpa(X: Any, W_Q: Any, W_K: Any, W_V: Any, causal: bo
     return output, separate(X, W_Q, W_K, W_V, causal)[1]
 
 
-def separate_detached(X: Any, W_Q: Any, W_K: Any, W_V: Any, causal: bool = True) -> Any:
-    """Right numbers that autograd cannot follow back."""
-    with torch.no_grad():
-        return separate(X, W_Q, W_K, W_V, causal)
-
-
 def cross(
-    X_q: Any, X_kv: Any, W_Q: Any, W_K: Any, W_V: Any, *, sources: str = "qkk", returns: str = "pair", **fault: Any
+    X_q: Any,
+    X_kv: Any,
+    W_Q: Any,
+    W_K: Any,
+    W_V: Any,
+    *,
+    sources: str = "qkk",
+    returns: str = "pair",
+    finish: str = "",
+    **fault: Any,
 ) -> Any:
     """`cross_attention` with one fault; `sources` says which sequence queries, keys and values come from."""
     sequences = {"q": X_q, "k": X_kv}
     Q, K, V = (sequences[source] @ W for source, W in zip(sources, (W_Q, W_K, W_V), strict=True))
     answer = attend(Q, K, V, right=K.shape[-1] ** -0.5, sizes=_sizes(X_q, K, V), **fault)
+    answer = _FINISHES[finish](answer[0], X_kv @ W_V), answer[1]
     return {"pair": answer, "swapped": answer[::-1], "output": answer[0]}[returns]
 
 
@@ -305,12 +321,6 @@ def cross_in_place(X_q: Any, X_kv: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
     """1/√d_k is folded into W_Q, where the caller keeps it."""
     W_Q /= W_K.shape[-1] ** 0.5
     return cross(X_q, X_kv, W_Q, W_K, W_V, scaling="none")
-
-
-def cross_in_integers(X_q: Any, X_kv: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
-    """The output is written into an array of the values' dtype."""
-    output, weights = cross(X_q, X_kv, W_Q, W_K, W_V)
-    return output.astype((X_kv @ W_V).dtype), weights
 
 
 def cross_in_float16(X_q: Any, X_kv: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:

@@ -19,15 +19,16 @@ Fault = dict[str, Any]
 class Idea:
     """One entry of the catalogue, in the words of `Exercise.add_misconception`."""
 
-    id: str
+    name: str
     replaces: str
     first_fails: str
     sentence: str
     hint: str
-    answer: Any
+    answer: Any = None
+    faults: Fault | None = None
 
 
-_FAMILIES: dict[str, tuple[str, Callable[..., Any]]] = {
+FAMILIES: dict[str, tuple[str, Callable[..., Any]]] = {
     "fused": ("fused_self_attention", lambda **fault: partial(faults.fused, **fault)),
     "causal": ("causal_attention", lambda **fault: partial(faults.separate, **fault)),
     "cross": ("cross_attention", lambda **fault: partial(faults.cross, **fault)),
@@ -49,6 +50,11 @@ _WHICH_KEYS = "Write down which keys the first, second and last token may see, a
 _MASK_FIRST = "Mask the scores with −∞ before the softmax: then the others share everything."
 _SOFT = "What turns a row of scores into positive numbers that sum to 1?"
 _SHIFT = "Subtract from each row its own maximum: the weights stay the same and exp stays within 0 and 1."
+
+_WITHOUT_COPY = "W *= 2 writes into the array that you were given; W = W * 2 makes a new one."
+_FRACTIONS = "np.zeros_like(X) takes over X's dtype: with integers, every fraction that you store there is cut off."
+_HALF = "float16 keeps three digits and ends at 65504: leave the arrays as they come, or use float64."
+_BATCH = "np.swapaxes(K, -1, -2) turns the last two axes and leaves a batch alone."
 
 _Row = tuple[str, str, Fault, str, str]
 
@@ -376,6 +382,49 @@ _CHOICES: list[_Row] = [
         "You multiply by qkv.weight as it is, which only a square one allows.",
         "nn.Linear stores (out, in) and multiplies by the transpose itself: call self.qkv(x).",
     ),
+    (
+        "transposes_weights",
+        "torch",
+        {"transposed": True},
+        "You multiply by the transpose of the weights, as F.linear does, which only square ones allow.",
+        "F.linear(X, W) is X @ W.T; these weights are (in, out).",
+    ),
+    # what becomes of a batch, and of the output
+    (
+        "breaks_on_a_batch",
+        "fused",
+        {"batch": "reversed_axes"},
+        "You treat X as one sequence: with a batch in front, something in your function no longer fits.",
+        _BATCH,
+    ),
+    (
+        "scores_across_the_batch",
+        "fused",
+        {"batch": "compared"},
+        "You compare tokens of different sequences.",
+        _BATCH,
+    ),
+    (
+        "pools_tokens",
+        "fused",
+        {"finish": "pooled"},
+        "You average over the tokens; each token gets an output of its own.",
+        "How many rows has the output of a sequence of T tokens?",
+    ),
+    (
+        "leaves_out_last_row",
+        "fused",
+        {"finish": "last_row_missing"},
+        "You leave the last row of the output at zero.",
+        "Where does range(T - 1) end?",
+    ),
+    (
+        "stores_in_integers",
+        "fused cross",
+        {"finish": "integers"},
+        "You store your output in an integer array.",
+        _FRACTIONS,
+    ),
     # whose sequence
     (
         "values_from_queries",
@@ -437,7 +486,7 @@ _CHOICES: list[_Row] = [
     ),
     (
         "cuts_the_graph",
-        "head",
+        "torch head",
         {"detached": True},
         "You cut the graph: autograd cannot follow your output back to the weights.",
         "Which line leaves PyTorch, or tells it not to record?",
@@ -472,34 +521,7 @@ _CHOICES: list[_Row] = [
     ),
 ]
 
-_WITHOUT_COPY = "W *= 2 writes into the array that you were given; W = W * 2 makes a new one."
-_FRACTIONS = "np.zeros_like(X) takes over X's dtype: with integers, every fraction that you store there is cut off."
-_HALF = "float16 keeps three digits and ends at 65504: leave the arrays as they come, or use float64."
-_BATCH = "np.swapaxes(K, -1, -2) turns the last two axes and leaves a batch alone."
-
 _FUNCTIONS: list[tuple[str, str, Callable[..., Any], str, str]] = [
-    (
-        "breaks_on_a_batch",
-        "fused",
-        faults.fused_without_batch,
-        "You treat X as one sequence: with a batch in front, something in your function no longer fits.",
-        _BATCH,
-    ),
-    ("scores_across_the_batch", "fused", faults.fused_all_pairs, "You compare tokens of different sequences.", _BATCH),
-    (
-        "pools_tokens",
-        "fused",
-        faults.fused_pooled,
-        "You average over the tokens; each token gets an output of its own.",
-        "How many rows has the output of a sequence of T tokens?",
-    ),
-    (
-        "leaves_out_last_row",
-        "fused",
-        faults.fused_last_row_missing,
-        "You leave the last row of the output at zero.",
-        "Where does range(T - 1) end?",
-    ),
     (
         "remembers_earlier_input",
         "fused",
@@ -519,32 +541,16 @@ _FUNCTIONS: list[tuple[str, str, Callable[..., Any], str, str]] = [
     ("changes_its_weights", "causal", faults.separate_in_place, "You change W_Q in place.", _WITHOUT_COPY),
     ("changes_its_weights", "torch", faults.separate_in_place, "You change W_Q in place.", _WITHOUT_COPY),
     ("changes_its_weights", "cross", faults.cross_in_place, "You change W_Q in place.", _WITHOUT_COPY),
-    ("stores_in_integers", "fused", faults.fused_in_integers, "You store your output in an integer array.", _FRACTIONS),
-    ("stores_in_integers", "cross", faults.cross_in_integers, "You store your output in an integer array.", _FRACTIONS),
     ("works_in_float16", "fused", faults.fused_in_float16, "You calculate in float16, which is too coarse.", _HALF),
     ("works_in_float16", "causal", faults.separate_in_float16, "You calculate in float16, which is too coarse.", _HALF),
     ("works_in_float16", "cross", faults.cross_in_float16, "You calculate in float16, which is too coarse.", _HALF),
     ("works_in_float16", "torch", faults.separate_in_float16, "You calculate in float16, which is too coarse.", _HALF),
-    (
-        "transposes_weights",
-        "torch",
-        faults.separate_transposed,
-        "You multiply by the transpose of the weights, as F.linear does, which only square ones allow.",
-        "F.linear(X, W) is X @ W.T; these weights are (in, out).",
-    ),
     (
         "scales_before_sdpa",
         "torch",
         faults.separate_scaled_before_sdpa,
         "You scale the queries and let F.scaled_dot_product_attention scale them again.",
         "It divides by √d_k itself unless you pass scale=1.0.",
-    ),
-    (
-        "cuts_the_graph",
-        "torch",
-        faults.separate_detached,
-        "You cut the graph: autograd cannot follow your output back to the weights.",
-        "Which line leaves PyTorch, or tells it not to record?",
     ),
 ]
 
@@ -591,17 +597,17 @@ _ELSEWHERE = {
 """The check that an idea fails first, where that is not the family's check of plain values."""
 
 
-def _idea(key: str, family: str, answer: Any, sentence: str, hint: str) -> Idea:
+def _idea(key: str, family: str, sentence: str, hint: str, **made: Any) -> Idea:
     usual = "linear_weight" if family == "linear" else f"{family}_values"
     first_fails = _ELSEWHERE[family].get(key, usual)
-    return Idea(f"{family}_{key}", _FAMILIES[family][0], first_fails, sentence, hint, answer)
+    return Idea(f"{family}_{key}", FAMILIES[family][0], first_fails, sentence, hint, **made)
 
 
 IDEAS: tuple[Idea, ...] = (
     *(
-        _idea(key, family, _FAMILIES[family][1](**fault), sentence, hint)
+        _idea(key, family, sentence, hint, faults=fault)
         for key, families, fault, sentence, hint in _CHOICES
         for family in families.split()
     ),
-    *(_idea(key, family, answer, sentence, hint) for key, family, answer, sentence, hint in _FUNCTIONS),
+    *(_idea(key, family, sentence, hint, answer=answer) for key, family, answer, sentence, hint in _FUNCTIONS),
 )

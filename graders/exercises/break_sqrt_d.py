@@ -117,7 +117,10 @@ def predicted_first(student: Student) -> None:
 
 def numbers(value: Any, names: Sequence[str], *, what: str) -> dict[str, float]:
     """The finite numbers of `value` under `names`."""
-    found = {name: number(entry, name) for name, entry in fields(value, names, what=what).items()}
+    entries = fields(value, names, what=what)
+    for name in [name for name, entry in entries.items() if entry is None]:
+        raise CheckFailed(f"{name} in {what} is None, not a number", got="None", hint="Each name needs a number.")
+    found = {name: number(entry, name) for name, entry in entries.items()}
     for name, entry in found.items():
         if not np.isfinite(entry):
             raise CheckFailed(f"{name} in {what} is not a finite number", got=entry)
@@ -152,7 +155,7 @@ def near(name: str, got: float, values: Sequence[float]) -> bool:
 def forms(name: str, value: float, case: Case) -> list[float]:
     """The value, and for a standard deviation the value with the other degrees of freedom."""
     n = case.g.size
-    return [value, value * np.sqrt(n / (n - 1))] if name == "std" else [value]
+    return [value, value * np.sqrt(n / max(n - 1, 1))] if name == "std" else [value]
 
 
 def accepted(name: str, case: Case) -> list[float]:
@@ -226,6 +229,13 @@ def agree(
     """Whether both have the same `name` in all cases."""
     triples = zip(given, others, cases, strict=True)
     return all(near(name, got[name], forms(name, other[name], case)) for got, other, case in triples)
+
+
+@exercise.accepts("score_statistics")
+def is_right(value: Any, *arguments: Any) -> bool:
+    """Whether `value` is one of the answers that the contract allows for these arguments."""
+    found = fields(value, FIELDS, what="it")
+    return all(near(name, number(found[name], name), accepted(name, Case(*arguments))) for name in FIELDS)
 
 
 @exercise.check(points=3)

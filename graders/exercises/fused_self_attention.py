@@ -20,7 +20,8 @@ from torch import nn
 
 from graders.authoring import CheckFailed, Exercise, expect_array, expect_close, expect_unchanged, fields, kind_of
 from graders.exercises import _attention_inputs as draw
-from graders.exercises._attention_ideas import IDEAS
+from graders.exercises import _attention_invariants as invariants
+from graders.exercises._attention_ideas import FAMILIES, IDEAS
 from graders.student import ModuleState, Observation, Student, Tensor
 
 exercise = Exercise("fused_self_attention", uses=("numpy", "torch"))
@@ -622,12 +623,10 @@ def linear_bias(student: Student, rng: np.random.Generator) -> None:
 
 # --- what people write instead ----------------------------------------------------------------------------------------
 
+invariants.register(exercise)
+
+for replaced, make in FAMILIES.values():
+    exercise.family(replaces=replaced, make=make)
+
 for idea in IDEAS:
-    exercise.add_misconception(
-        idea.id,
-        replaces=idea.replaces,
-        first_fails=idea.first_fails,
-        sentence=idea.sentence,
-        hint=idea.hint,
-        answer=idea.answer,
-    )
+    exercise.add_misconception(**vars(idea))

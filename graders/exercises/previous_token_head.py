@@ -7,6 +7,7 @@ and the checks judge where each position looks and what it is handed. The same b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -168,6 +169,17 @@ def every_size(student: Student, rng: np.random.Generator) -> None:
         done = trial(student, rng, n_vocab, T)
         expect_sharp(done)
         expect_handed(done)
+
+
+@exercise.accepts("previous_token_head")
+def behaves(value: Any, n_vocab: int, T: int) -> bool:
+    """Whether these matrices make a previous-token head, on a sequence of which each token is another if it can be."""
+    head = [expect_array(part, name=name) for name, part in fields(value, NAMES, what="it").items()]
+    expect_shapes(n_vocab, T, head)
+    done = attend(np.arange(T) % n_vocab, n_vocab, head)
+    expect_sharp(done)
+    expect_handed(done)
+    return True
 
 
 # --- what people write instead ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -85,18 +85,22 @@ def feedback_page(
     verdict = _with_marks(verdict, changed)
     cells = [_answer(name, source, comments.get(name, ""), manual.get(name)) for name, source in answers]
     named = {name for name, _ in answers}
-    return _template().render(
-        verdict=verdict,
-        title=verdict.assignment.replace("_", " "),
-        total=_total(verdict, late_penalty, manual),
-        passed=sum(result.status == "passed" for result in verdict.checks),
-        rows=[_row(result, changed.get(result.id) is not None) for result in verdict.checks],
-        manual={name: _manual_marks(marks) for name, marks in manual.items()},
-        findings=[(SEVERITIES[finding.severity], finding) for finding in _sorted(verdict.findings)],
-        answers=cells,
-        comments={name: text for name, text in comments.items() if name not in named and text.strip()},
-        number=number,
-        code_css=Markup(_code_css()),
+    return (
+        pages()
+        .get_template("feedback.html.j2")
+        .render(
+            verdict=verdict,
+            title=verdict.assignment.replace("_", " "),
+            total=_total(verdict, late_penalty, manual),
+            passed=sum(result.status == "passed" for result in verdict.checks),
+            rows=[_row(result, changed.get(result.id) is not None) for result in verdict.checks],
+            manual={name: _manual_marks(marks) for name, marks in manual.items()},
+            findings=[(SEVERITIES[finding.severity], finding) for finding in _sorted(verdict.findings)],
+            answers=cells,
+            comments={name: text for name, text in comments.items() if name not in named and text.strip()},
+            number=number,
+            code_css=Markup(_code_css()),
+        )
     )
 
 
@@ -153,7 +157,8 @@ def _highlighted(text: str) -> Markup:
 
 
 @cache
-def _template() -> Template:
+def pages() -> Environment:
+    """Where pages come from: all have the same escapes, the filter `ticks`, and no way to hide a character."""
     folder = Path(__file__).parent / "templates"
     environment = Environment(
         loader=FileSystemLoader(folder),
@@ -165,7 +170,7 @@ def _template() -> Template:
         finalize=lambda value: printable(value, lines=True) if type(value) is str else value,
     )
     environment.filters["ticks"] = _ticks
-    return environment.get_template("feedback.html.j2")
+    return environment
 
 
 def _ticks(text: str) -> Markup:

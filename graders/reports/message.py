@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,18 @@ WORDS: dict[Status, str] = {
 """Every sign has a word beside it wherever there is room: a screen reader may skip the sign."""
 
 FACTS = ("expected", "got", "in line", "it says")
-ADVICE = ("you may have", "or:", "look at")
+ADVICE = ("you may have", "and", "or:", "also:", "look at")
 _WIDTHS = {**dict.fromkeys(FACTS, 11), **dict.fromkeys(ADVICE, 15)}
 _INDENT = " " * 4
 _LONGEST = 300
+_MOST_OTHERS = 2
+"""Further ideas that a message names: more are a list to guess from."""
 
 WITHHELD = "(withheld: it could show hidden inputs; run the visible check in your notebook to read it)"
 
 Rows = list[tuple[str, str]]
+Told = Mapping[str, str]
+"""Which check's message has told an idea in full, by the idea's sentence."""
 
 
 def message_for(
@@ -50,20 +54,23 @@ def message_for(
     source: str,
     misconceptions: Sequence[Misconception] = (),
     trace: Sequence[Observation] = (),
+    also: Sequence[str] = (),
+    told: Told | None = None,
     reveal: bool = False,
 ) -> str:
     """What the student reads about `check`, whatever came of it.
 
     `outcome` is what the check raised, or for `timeout`, `not_run` and `error` the reason in words. `source` is the
     code that the student handed in and `trace` what came back from it: of text that their code made, only words that
-    they typed are repeated. `misconceptions` come likeliest first. `reveal` shows expected values of hidden inputs too.
+    they typed are repeated. `misconceptions` come likeliest first; what was `told` in an earlier message is only
+    referred to. `also` are facts beside what differs. `reveal` shows expected values of hidden inputs too.
     """
     if isinstance(outcome, CheckFailed):
-        return render_failure(
-            check, outcome, status=status, source=source, misconceptions=misconceptions, trace=trace, reveal=reveal
-        )
+        advice = _advice(misconceptions, outcome.hint or check.hint, also, told or {})
+        return render_failure(check, outcome, status=status, source=source, trace=trace, advice=advice, reveal=reveal)
     if isinstance(outcome, StudentError):
-        return render_error(check, outcome, status=status, source=source, misconceptions=misconceptions)
+        advice = _advice(misconceptions, check.hint, also, told or {})
+        return render_error(check, outcome, status=status, source=source, advice=advice)
     return _lay_out(check, status, outcome or _reason(check, status), [])
 
 
@@ -73,8 +80,8 @@ def render_failure(
     *,
     source: str,
     status: Status = "failed",
-    misconceptions: Sequence[Misconception] = (),
     trace: Sequence[Observation] = (),
+    advice: Rows | None = None,
     reveal: bool = False,
 ) -> str:
     """The message of a check that compared and found a difference; arguments as for `message_for`."""
@@ -83,7 +90,7 @@ def render_failure(
     rows: Rows = [("expected", value_text(failure.expected))] if shown else []
     if failure.got is not None:
         rows.append(("got", without_foreign(value_text(failure.got), trace, typed)))
-    rows += _advice(misconceptions, failure.hint or check.hint)
+    rows += advice or []
     return _lay_out(check, status, without_foreign(failure.what, trace, typed), rows)
 
 
@@ -93,7 +100,7 @@ def render_error(
     *,
     source: str,
     status: Status = "error",
-    misconceptions: Sequence[Misconception] = (),
+    advice: Rows | None = None,
 ) -> str:
     """The message where the student's code raised, so that nothing was compared; arguments as for `message_for`."""
     # Only our lookup raises Missing with exactly the name that was asked for; a student's own class is told apart so.
@@ -106,7 +113,7 @@ def render_error(
     rows = [("in line", own_line(error.line, source))]
     if error.message.strip():
         rows.append(("it says", library_message(error.message, source) or WITHHELD))
-    rows += _advice(misconceptions, check.hint)
+    rows += advice or []
     return _lay_out(check, status, f"your `{error.name}` raised {kind}", rows)
 
 
@@ -119,15 +126,21 @@ def _reason(check: Check, status: Status) -> str:
     }.get(status, check.title)
 
 
-def _advice(misconceptions: Sequence[Misconception], hint: str) -> Rows:
-    """The likeliest idea in full, the others by name, and one place to look: the idea's own, if it has one."""
+def _advice(misconceptions: Sequence[Misconception], hint: str, also: Sequence[str], told: Told) -> Rows:
+    """The likeliest idea in full, the others after it, what else is known, and one place to look: the idea's own."""
+    facts: Rows = [("also:", "; ".join(also))] if also else []
     if not misconceptions:
-        return [("look at", hint)]
+        return [*facts, ("look at", hint)]
     first, *others = misconceptions
-    rows = [("you may have", first.sentence)]
-    if others:
-        rows.append(("or:", "; ".join(other.id.replace("_", " ") for other in others)))
-    return [*rows, ("look at", first.hint or hint)]
+    sentences = [part.sentence for part in first.parts or (first,)]
+    if all(sentence in told for sentence in sentences):
+        checks = " and ".join(dict.fromkeys(told[sentence] for sentence in sentences))
+        return [("you may have", f"the same {'ideas' if sentences[1:] else 'idea'} as in {checks}"), *facts]
+    rows = list(zip(("you may have", "and"), sentences, strict=False))
+    # Two functions have ideas of one sentence, and two ideas may differ in what is not told here.
+    further = dict.fromkeys(other.sentence for other in others if other.sentence != first.sentence)
+    rows += [("or:", sentence) for sentence in list(further)[:_MOST_OTHERS]]
+    return [*rows, *facts, ("look at", first.hint or hint)]
 
 
 def _lay_out(check: Check, status: Status, what: str, rows: Rows) -> str:

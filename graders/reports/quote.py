@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -138,15 +137,14 @@ def _texts_in(tree: Any) -> Iterator[str]:
             yield from _texts_in(item)
 
 
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""They let text read otherwise than it is stored; joiners, which scripts and emoji need, are not among them."""
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"  # controls, line and paragraph separators, half characters
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""The latter let text read otherwise than it is stored; joiners, which scripts and emoji need, are not among them."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:
     """`text` without control, direction and escape characters, on one line unless `lines`."""
-    text = "".join("\ufffd" if _is_control(char) else char for char in text.replace("\r\n", "\n"))
+    text = _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
     return text if lines else " ".join(text.split())
-
-
-def _is_control(char: str) -> bool:
-    return char not in "\n\t" and (char in _DIRECTIONS or unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp"))

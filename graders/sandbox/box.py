@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Literal
 
 from graders.sandbox import mounts
 from graders.sandbox.child import START_SECONDS, Child, Kind, Stopped
+from graders.sandbox.inside import scratch
 from graders.sandbox.mounts import INSIDE
 
 __all__ = ["Child", "Kind", "Limits", "Sandbox", "SandboxError", "Stopped", "available_kinds"]
@@ -32,7 +33,7 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What one hand-in may use. Seconds for a call, a cell and the whole; bytes for memory above the start and for a file."""
+    """What one hand-in may use: seconds for a call, a cell and the whole; bytes of memory above the start."""
 
     call: float = 10.0
     cell: float = 30.0
@@ -56,9 +57,9 @@ class SandboxError(RuntimeError):
 class Sandbox:
     """A zygote behind its walls; `kind` says which. Use as a context manager.
 
-    `modules` are imported once, before any hand-in. `kind="auto"` takes bubblewrap where it works and the inner walls alone
-    where it does not; it never runs anything without walls. A pickled copy (in a worker process) asks the same zygote, and
-    starts it again if it has ended; the one that made it closes it.
+    `modules` are imported once, before any hand-in. `kind="auto"` takes bubblewrap where it works and the inner walls
+    alone where it does not; it never runs anything without walls. A pickled copy (in a worker process) asks the same
+    zygote, and starts it again if it has ended; the one that made it closes it.
     """
 
     def __init__(
@@ -173,14 +174,14 @@ class Sandbox:
 
     def _command(self, listening: int, lifeline: int) -> list[str]:
         outer = self.kind == "bwrap+strict"
-        scratch = "/tmp" if outer else str(_made(self._folder / "scratch"))
+        writable = "/tmp" if outer else str(_made(self._folder / "scratch"))
         home = "/qkv" if outer else str(INSIDE.parent)
         config = {
             "modules": self.modules,
             "limits": self.limits.for_child(),
             "strict": self.kind != "none",
             "shared": not outer,  # with all else that this user runs
-            "scratch": scratch,
+            "scratch": writable,
             "scratch_bytes": self.limits.scratch,
             "readable": [*mounts.readable(), f"{home}/inside"],
         }
@@ -231,7 +232,7 @@ class Sandbox:
         except OSError:
             pass  # it has ended already
         self._end_process()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        scratch.clear(str(self._folder))  # shutil's would recurse into whatever a student nested
 
     def _end_process(self) -> None:
         """Let go of the lifeline, at whose end the zygote ends itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -24,8 +25,8 @@ LAYERS = {"limits", "capabilities", "landlock", "seccomp"}
 class Stopped(Exception):
     """A child is no more, or may not be asked. `reason` says why in words.
 
-    `cause` is `timeout`, `died` or `protocol`, which are the child's own doing, `lost` where the sandbox ended under it,
-    or `not_run`.
+    `cause` is `timeout`, `died` or `protocol`, which are the child's own doing, `lost` where the sandbox ended under
+    it, or `not_run`.
     """
 
     def __init__(self, cause: Cause, reason: str) -> None:
@@ -152,10 +153,8 @@ class Child:
 
     def _kill_process(self) -> None:
         if self._pidfd >= 0:
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it may have ended by itself
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass  # it has ended by itself
             os.close(self._pidfd)
             self._pidfd = -1
 
@@ -170,7 +169,7 @@ class Child:
 
 def _how(code: int | None, stopped: str | None) -> str:
     if stopped == "scratch":
-        return "its process was stopped: it wrote too many files, or too much into them"
+        return "its process wrote too many files, or too much into them"
     if code == -signal.SIGXCPU:
         return "its process used up its time"
     if code == -signal.SIGKILL:

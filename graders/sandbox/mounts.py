@@ -94,7 +94,7 @@ def _binds() -> list[str]:
 
 
 def _parents(path: Path, made: set[Path]) -> list[str]:
-    """The folders above `path`, open to all: bubblewrap 0.8 closes those that it makes by itself to all but their owner."""
+    """The folders above `path`, open to all: bubblewrap 0.8 closes those that it makes by itself."""
     options = []
     for folder in reversed(path.parents):
         if folder not in made:

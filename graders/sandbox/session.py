@@ -25,7 +25,7 @@ Output = dict[str, Any]
 
 @dataclass
 class CellRun:
-    """What one cell did: outputs as nbformat dictionaries, and in words what became of it, if it did not end by itself."""
+    """What one cell did: outputs as nbformat dictionaries, and what became of it if it did not end by itself."""
 
     outputs: list[Output] = field(default_factory=list)
     count: int | None = None
@@ -111,7 +111,7 @@ class Session:
         return True
 
     def _patience(self, index: int) -> float:
-        """A function that never ends is called by one lesson cell after another: only the first may take its full time."""
+        """A function that never ends is called by one lesson cell after another: only the first has its full time."""
         if index in self._cut_off:
             return self.limits.cell * CUT_OFF_AGAIN
         return min(self.limits.cell, self.limits.call) if self._cut_off or self._skipped else self.limits.cell

@@ -1,7 +1,7 @@
 """What an attack is, and the few tools that they share.
 
 None solves the exercise, so none may earn a check that `JUNK` does not. What an attack does is harmless where the walls
-stand, and as harmless as it can be where they do not: it signals with 0, waits for a minute at most, and writes small files.
+stand, and as harmless as it can be where they do not: it signals with 0, waits a minute at most, writes small files.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def sends_a_bomb() -> str:
 def sends_impossible_numbers() -> str:
     """Sends numbers that are infinite or take a minute to read."""
     return body(
-        "link._socket.sendall(frame(b'{\"$\":\"int\",\"value\":1e999}'))\nlink._socket.sendall(frame(b'9' * 4_000_000))\n"
+        'link._socket.sendall(frame(b\'{"$":"int","value":1e999}\'))\nlink._socket.sendall(frame(b\'9\' * 4_000_000))\n'
         "time.sleep(60)",
         LINK,
     )
@@ -124,7 +124,9 @@ def sends_descriptors() -> str:
 @answer("harm")
 def listens_to_nothing() -> str:
     """Reads no more questions, so that sending them never ends."""
-    return body("threading.Thread(target=lambda: [link._socket.recv(1) for _ in range(10**6)]).start()\nreturn 0.0", LINK)
+    return body(
+        "threading.Thread(target=lambda: [link._socket.recv(1) for _ in range(10**6)]).start()\nreturn 0.0", LINK
+    )
 
 
 @answer("cheat")

@@ -126,8 +126,8 @@ def leaves_a_startup_file() -> str:
     """Writes IPython startup files, for the shell of every student graded later."""
     return f"""
 import os, pathlib
-folders = [pathlib.Path(get_ipython().profile_dir.startup_dir), pathlib.Path.home() / ".ipython/profile_default/startup"]
-for folder in folders:
+startup = ".ipython/profile_default/startup"
+for folder in (pathlib.Path(get_ipython().profile_dir.startup_dir), pathlib.Path.home() / startup):
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "00-bonus.py").write_text("np = None")
@@ -141,7 +141,8 @@ def leaves_code_in_python_itself() -> str:
     """Writes a .pth file, a sitecustomize and a compiled cache into the Python that later students get."""
     return f"""
 import numpy, course, site, sys, pathlib
-for folder in {{*map(pathlib.Path, sys.path), pathlib.Path(numpy.__file__).parent, pathlib.Path(course.__file__).parent}}:
+packages = [pathlib.Path(module.__file__).parent for module in (numpy, course)]
+for folder in {{*map(pathlib.Path, sys.path), *packages}}:
     for name in ("bonus.pth", "sitecustomize.py", "usercustomize.py", "__pycache__/checking.cpython-311.pyc"):
         try:
             (folder / name).write_text("import os; os._exit(0)")

@@ -20,7 +20,14 @@ def shadows_numpy(notebook: Notebook, folder: Path) -> None:
 def configures_the_grader(notebook: Notebook, folder: Path) -> None:
     """Puts configurations of nbgrader, IPython, pytest and Python itself beside the notebook."""
     solve(notebook, FAIL)
-    for name in ("nbgrader_config.py", "ipython_config.py", "conftest.py", "sitecustomize.py", "graders.py", "course.py"):
+    for name in (
+        "nbgrader_config.py",
+        "ipython_config.py",
+        "conftest.py",
+        "sitecustomize.py",
+        "graders.py",
+        "course.py",
+    ):
         (folder / name).write_text("open('pwned', 'w').close()")
 
 

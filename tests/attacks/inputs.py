@@ -95,7 +95,8 @@ def echoes_in_a_name() -> str:
 def echoes_in_its_output() -> str:
     """Prints, displays and writes its arguments."""
     return body(
-        "print('ECHO', X)\ndisplay(X)\nopen('echo.txt', 'w').write(str(X))\nraise RuntimeError", "from IPython.display import display"
+        "print('ECHO', X)\ndisplay(X)\nopen('echo.txt', 'w').write(str(X))\nraise RuntimeError",
+        "from IPython.display import display",
     )
 
 

@@ -72,9 +72,7 @@ def writes_its_own_points(notebook: Notebook, folder: Path) -> None:
     for cell in test_cells(notebook):
         marks(cell).update(points=1000, score=1000, extra_credit=1000)
         data = {"text/plain": "1000.0"}
-        cell["outputs"] = [
-            {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1}
-        ]
+        cell["outputs"] = [{"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1}]
 
 
 @edit("cheat")

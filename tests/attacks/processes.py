@@ -41,7 +41,8 @@ def becomes_a_shell() -> str:
     """Becomes another program, by exec, spawn, system and popen."""
     return f"""
 import os, subprocess, pty
-for act in (lambda: os.execv("/bin/sh", ["sh", "-c", "sleep 30"]), lambda: os.system("sleep 30 &"),
+for act in (lambda: os.execv("/bin/sh", ["sh", "-c", "sleep 30"]),
+            lambda: os.system("sleep 30 &") and os.listdir("/nonexistent"),
             lambda: os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 30"], {{}}), lambda: os.popen("sleep 30"),
             lambda: subprocess.Popen(["sleep", "30"], start_new_session=True), lambda: pty.spawn(["sleep", "30"])):
     try:
@@ -100,7 +101,7 @@ def reads_other_processes() -> str:
     return f"""
 import ctypes, os
 pid, libc = os.getppid(), ctypes.CDLL(None, use_errno=True)
-for name in ("environ", "cmdline", "mem", "maps", "fd", "cwd", "root/etc/passwd", "task"):
+for name in ("environ", "cmdline", "mem", "maps", "fd", "root/etc/passwd", "task"):
     for process in (pid, 1, "self"):
         try:
             path = f"/proc/{{process}}/{{name}}"
@@ -114,13 +115,12 @@ if libc.ptrace(16, pid, 0, 0) == 0 or libc.process_vm_readv(pid, 0, 0, 0, 0, 0) 
 
 @answer("harm")
 def signals_by_descriptor() -> str:
-    """Sends signals by the owner of a descriptor, by a pidfd and by a thread's number."""
+    """Sends signals by the owner of a descriptor, by a pidfd and by a lease."""
     return f"""
 import fcntl, os, signal
 reading, writing = os.pipe()
 for act in (lambda: fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid()), lambda: fcntl.fcntl(reading, 10, 9),
-            lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0), lambda: fcntl.fcntl(reading, 1024, 1),
-            lambda: signal.pthread_kill(os.getppid(), 0)):
+            lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0), lambda: fcntl.fcntl(reading, 1024, 1)):
     try:
         act()
         print("LEAK: signalled")
@@ -138,7 +138,8 @@ def connects_to_sockets() -> str:
 import glob, socket
 for family, address in ((socket.AF_UNIX, "\\0qkv"), (socket.AF_UNIX, "/run/dbus/system_bus_socket"),
                         *((socket.AF_UNIX, path) for path in glob.glob("/tmp/qkv-*/zygote")),
-                        (socket.AF_UNIX, "/dev/log"), (socket.AF_INET, ("127.0.0.1", 8888)), (socket.AF_INET, ("1.1.1.1", 53))):
+                        (socket.AF_UNIX, "/dev/log"), (socket.AF_INET, ("127.0.0.1", 8888)),
+                        (socket.AF_INET, ("192.0.2.1", 53))):
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
         try:
             socket.socket(family, kind).connect(address)

@@ -151,9 +151,7 @@ def crashes() -> str:
 @answer("harm")
 def recurses() -> str:
     """Recurses until the stack is gone."""
-    return body(
-        "return fused_self_attention(X, W_qkv, scale)", "import sys, threading\nsys.setrecursionlimit(10**9)"
-    )
+    return body("return fused_self_attention(X, W_qkv, scale)", "import sys, threading\nsys.setrecursionlimit(10**9)")
 
 
 @answer("harm")

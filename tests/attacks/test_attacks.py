@@ -1,17 +1,18 @@
-"""Every attack: it earns nothing that its code does not deserve, leaves nothing, and the next student is graded as before."""
+"""Every attack earns nothing that its code does not deserve, leaves nothing, and harms no other student."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from attacks import ATTACKS
 from attacks.conftest import HONEST, LIMITS, Arena, earned, exercise, released
-
 from graders.intake import NotGradable, executable, receive, submitted_at
 from graders.sandbox.session import CellRun
 from graders.verdict import Verdict
@@ -22,7 +23,8 @@ REPOSITORY = Path(__file__).parents[2]
 def _handed_in(arena: Arena, name: str) -> tuple[str, ...]:
     """The cells that run of the attack's hand-in, or none where intake refuses it."""
     folder = arena.course / "submitted" / "me" / name / "attacked"
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     notebook = released()
     ATTACKS[name].edit(notebook, folder)
     text = json.dumps(notebook).replace("COURSE_FOLDER", str(arena.course)).replace("GRADERS_FOLDER", str(REPOSITORY))
@@ -52,30 +54,29 @@ def _told(verdict: Verdict) -> str:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_earns_and_leaves_nothing(name: str, arena: Arena, junk_earns: set[str]) -> None:
-    """No check more than an empty answer of the right shape; no process, file or word of a hidden input is left."""
+    """No check more than junk of the right shape, nothing left behind, and the next student has full marks."""
     files = arena.files()
     sources = _handed_in(arena, name)
     started = time.monotonic()
     verdict, runs = arena.judge(*sources)
     assert time.monotonic() - started < LIMITS.hand_in + 5
     assert earned(verdict) <= junk_earns, ATTACKS[name].tries
+    _expect_nothing_told(verdict, runs)
+    honest, after = arena.judge(HONEST, "print(sorted(__import__('os').listdir('.')))")
+    assert honest.score == exercise.max_score, _told(honest)
+    assert _printed(after) == "[]\n"
+    assert not honest.findings
     assert _soon(lambda: arena.processes() == arena.idle)
-    assert arena.files() == files
     assert _soon(lambda: not arena.leftovers())
+    assert arena.files() == files
+
+
+def _expect_nothing_told(verdict: Verdict, runs: list[CellRun]) -> None:
+    """No hidden input in what the student reads, nothing of ours in what the cells print, all of it writable."""
     assert "LEAK" not in _printed(runs)
     assert not re.search(r"ECHO ?\[*-?\d", _told(verdict))
     json.dumps([run.outputs for run in runs], ensure_ascii=False).encode()
-    _told(verdict).encode()
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_the_next_student_is_graded_as_before(name: str, arena: Arena) -> None:
-    """An honest answer right after the attack, in the same sandbox, has full marks."""
-    arena.judge(*_handed_in(arena, name)[:2])
-    verdict, runs = arena.judge(HONEST, "print(sorted(__import__('os').listdir('.')))")
-    assert verdict.score == exercise.max_score, _told(verdict)
-    assert _printed(runs) == "[]\n"
-    assert not verdict.findings
+    verdict.to_json().encode()
 
 
 def test_a_forged_time_is_not_believed(arena: Arena) -> None:

@@ -168,3 +168,14 @@ def test_help_names_every_command_and_each_has_examples(tmp_path):
         text = run(tmp_path, "qkv", command, "--help").stdout
         assert f"qkv {command}" in text
         assert "Reads" in text or "Writes" in text
+
+
+def test_check_of_a_broken_hand_in_is_a_verdict_with_the_reason(course, tmp_path):
+    """A file named as an assignment that cannot be read gives zero with a finding, for CI to report; exit code 3."""
+    path, out = tmp_path / f"{SLUG}.ipynb", tmp_path / "verdict.json"
+    path.write_text("<<<<<<< HEAD\n{}", encoding="utf-8")
+    done = run(course.root, "qkv", "check", str(path), "--json", str(out))
+    verdict = json.loads(out.read_text())
+    validate(verdict, SCHEMA)
+    assert (done.returncode, verdict["score"]) == (3, 0.0), done.stderr
+    assert "merge conflict" in verdict["findings"][0]["message"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,11 +44,50 @@ def test_instructor_may_reveal_expected_values():
 
 
 def test_further_ideas_are_folded():
-    """The likeliest idea stands in full; the others only by name, so that the message stays short."""
-    text = told(OFF, misconceptions=[OVER_BATCH, NO_SCALE, SWAPPED])
+    """The likeliest idea comes first, two others in their own words after it, and no id is shown."""
+    fourth = idea("fourth_idea", "You do a fourth thing.")
+    text = told(OFF, misconceptions=[OVER_BATCH, NO_SCALE, SWAPPED, fourth])
     assert "you may have   Your columns" in text
-    assert "or:            forgets to scale; swaps queries and keys" in text
-    assert NO_SCALE.sentence not in text
+    assert f"or:            {NO_SCALE.sentence}" in text
+    assert f"or:            {SWAPPED.sentence}" in text
+    assert "fourth" not in text
+    assert "forgets" not in text
+
+
+def test_pair_is_told_in_two_sentences():
+    """Two ideas that only together explain an answer are two lines, and the first says where to look."""
+    both = replace(OVER_BATCH, id="a+b", parts=(OVER_BATCH, NO_SCALE))
+    assert told(OFF, misconceptions=[both]).splitlines()[3:] == [
+        f"    you may have   {OVER_BATCH.sentence}",
+        f"    and            {NO_SCALE.sentence}",
+        f"    look at        {OVER_BATCH.hint}",
+    ]
+
+
+def test_idea_that_was_told_is_referred_to():
+    """Several checks fail for one reason: the reason is read once, and later messages say where."""
+    text = told(OFF, misconceptions=[OVER_BATCH, NO_SCALE], told={OVER_BATCH.sentence: "fused_values"})
+    assert text.splitlines()[3:] == ["    you may have   the same idea as in fused_values"]
+
+
+def test_pair_with_one_new_idea_is_told_in_full():
+    """Half of an explanation elsewhere would be a riddle."""
+    both = replace(OVER_BATCH, id="a+b", parts=(OVER_BATCH, NO_SCALE))
+    assert NO_SCALE.sentence in told(OFF, misconceptions=[both], told={OVER_BATCH.sentence: "fused_values"})
+    known = {OVER_BATCH.sentence: "fused_values", NO_SCALE.sentence: "fused_two_scales"}
+    text = told(OFF, misconceptions=[both], told=known)
+    assert "the same ideas as in fused_values and fused_two_scales" in text
+
+
+def test_unexplained_answer_reads_what_else_is_true_of_it():
+    """Facts stand in one line, before the place to look."""
+    text = message_for(
+        check(hint="Here."), "failed", OFF, source="", also=["rows do not sum to 1", "later tokens leak"]
+    )
+    assert text.splitlines()[3:] == [
+        "    also:          rows do not sum to 1; later tokens leak",
+        "    look at        Here.",
+    ]
 
 
 def test_hint_is_the_ideas_then_the_failures_then_the_checks():
@@ -166,7 +207,7 @@ def test_parts_take_a_message_apart():
             ("expected", "1"),
             ("got", "2.27014"),
             ("you may have", OVER_BATCH.sentence),
-            ("or:", "forgets to scale"),
+            ("or:", NO_SCALE.sentence),
             ("look at", OVER_BATCH.hint),
         ),
     )

@@ -1,4 +1,4 @@
-"""Sandboxes that the tests of this folder share: each is started once, with limits short enough to run into."""
+"""Sandboxes that the tests of this folder share: each is started once, with limits that are soon run into."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from graders.sandbox.box import Kind, Limits, Sandbox, available_kinds
 from graders.sandbox.session import CellRun, Session
 
 LIMITS = Limits(
-    call=1.0,
-    cell=1.5,
-    hand_in=12.0,
+    call=3.0,
+    cell=6.0,
+    hand_in=40.0,
     memory=512 << 20,
     file=1 << 20,
     files=64,
@@ -43,7 +43,9 @@ def make_sandbox() -> Iterator[Callable[..., Sandbox]]:
     """Start a sandbox for one test only."""
     started: list[Sandbox] = []
 
-    def make(modules: tuple[str, ...] = (), limits: Limits = LIMITS, kind: Kind | str = "strict-no-namespace") -> Sandbox:
+    def make(
+        modules: tuple[str, ...] = (), limits: Limits = LIMITS, kind: Kind | str = "strict-no-namespace"
+    ) -> Sandbox:
         started.append(Sandbox(modules, limits, kind))  # type: ignore[arg-type]
         return started[-1]
 

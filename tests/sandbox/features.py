@@ -1,7 +1,8 @@
+# ruff: noqa: E501 - one cell a line: this is a table to read down
 """One notebook that uses what students' notebooks use: run here and in a kernel, the outputs are compared.
 
-`SAME` are cells whose outputs agree; `DIFFERENT` are those that differ on purpose, each with a word that names it in the
-table of docs/sandbox.md. Cells share one namespace and run in this order.
+`SAME` are cells whose outputs agree; `DIFFERENT` are those that differ on purpose, each named as in the table of
+docs/sandbox.md, with what it puts out here. Cells share one namespace and run in this order.
 """
 
 SAME = {
@@ -26,7 +27,7 @@ SAME = {
     "rich display": "display(HTML('<b>b</b>'), Markdown('**b**'), Latex('$x$'))",
     "a math value": "Math('x^2')",
     "JSON": "JSON({'a': [1, 2, {'b': None}]})",
-    "SVG": "SVG('<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1\" height=\"1\"></svg>')",
+    "SVG": 'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>\')',
     "display with an id": "h = display('first', display_id=True)\nh.update('second')",
     "display with an id of its own": "display('a', display_id='own')\nfrom IPython.display import update_display\nupdate_display('b', display_id='own')",
     "raw data": "display({'text/plain': 'plain', 'text/html': '<i>i</i>'}, raw=True, metadata={'text/html': {'isolated': True}})",
@@ -129,7 +130,10 @@ DIFFERENT = {
     "update of an earlier cell's display": ("h.update('third')", ""),
     "%matplotlib qt": ("%matplotlib qt\nplt.plot([1]); plt.show(block=True)", "<Figure size 640x480 with 1 Axes>"),
     "%matplotlib notebook": ("%matplotlib notebook\nplt.plot([1]);", "<Figure size 640x480 with 1 Axes>"),
-    "matplotlib.use('TkAgg')": ("matplotlib.use('TkAgg')\nplt.plot([1]); plt.show()", "<Figure size 640x480 with 1 Axes>"),
+    "matplotlib.use('TkAgg')": (
+        "matplotlib.use('TkAgg')\nplt.plot([1]); plt.show()",
+        "<Figure size 640x480 with 1 Axes>",
+    ),
     "plt.switch_backend('QtAgg')": ("plt.switch_backend('QtAgg')\nplt.plot([1]); plt.show()", "<Figure size 640x480"),
     "get_ipython().kernel": ("get_ipython().kernel", "AttributeError"),
     "colours in tracebacks": ("1 / 0", "ZeroDivisionError: division by zero"),

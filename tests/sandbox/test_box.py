@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox.conftest import LIMITS, call, printed, run
 
 from graders.sandbox import box, mounts
 from graders.sandbox import child as child_module
 from graders.sandbox.box import Limits, Sandbox, SandboxError, Stopped
 from graders.sandbox.session import Session
+from sandbox.conftest import LIMITS, call, printed, run
 
 MakeSandbox = Callable[..., Sandbox]
 
@@ -66,7 +67,9 @@ def test_nothing_of_the_graders_can_be_seen(walled: Sandbox) -> None:
     """The package that holds the answers, this repository, the home folder, other scratch folders."""
     graders = mounts.INSIDE.parents[1]
     for path in (graders, graders.parent, graders / "exercises" / "fused_self_attention.py", Path.home(), "/tmp", "/"):
-        refused(walled, f"import os; os.listdir({str(path)!r}) if os.path.isdir({str(path)!r}) else open({str(path)!r})")
+        refused(
+            walled, f"import os; os.listdir({str(path)!r}) if os.path.isdir({str(path)!r}) else open({str(path)!r})"
+        )
     refused(walled, "import graders")
     refused(walled, "import graders.exercises.fused_self_attention")
 
@@ -171,6 +174,10 @@ def test_no_process_can_be_started(walled: Sandbox, code: str) -> None:
         "open('/dev/shm/x', 'w')",
         "multiprocessing.shared_memory.SharedMemory(create=True, size=10)",
         "os.listxattr('.')",
+        "os.truncate(open('own', 'w').name, 0)",
+        "os.open(open('own', 'w').name, os.O_RDONLY | os.O_TRUNC)",
+        "os.open(os.__file__, os.O_RDONLY | os.O_TRUNC)",
+        "os.open(os.__file__, os.O_RDWR)",
     ],
 )
 def test_what_reaches_past_the_own_process_is_refused(walled: Sandbox, code: str) -> None:
@@ -204,6 +211,7 @@ def syscall(number, *arguments):
         ("perf_event_open", "298, 0, 0, 0, 0, 0"),
         ("name_to_handle_at", "303, 0, 0, 0, 0, 0"),
         ("inotify_init", "253"),
+        ("openat2", "437, -100, 0, 0, 24"),
         ("a system call that no kernel has", "999"),
         ("prctl: change what kills it", "157, 1, 0, 0, 0, 0"),
         ("prctl: be dumped again", "157, 4, 1, 0, 0, 0"),
@@ -277,7 +285,9 @@ def test_ordinary_code_runs(walled: Sandbox, code: str) -> None:
 )
 def test_memory_ends_in_a_memory_error(walled: Sandbox, code: str) -> None:
     """However it is asked for, it comes out of the same bound, and the process lives on."""
-    cells = run(walled, f"try:\n{textwrap.indent(code, '    ')}\nexcept (MemoryError, OSError):\n    print('full')", "print(1)")
+    cells = run(
+        walled, f"try:\n{textwrap.indent(code, '    ')}\nexcept (MemoryError, OSError):\n    print('full')", "print(1)"
+    )
     assert printed(cells[0]) == "full\n"
     assert printed(cells[1]) == "1\n"
 
@@ -296,7 +306,7 @@ def test_many_files_end_the_process(walled: Sandbox) -> None:
         cells = run(walled, source, "print(1)")
         assert "too many files" in cells[0].stopped
         assert printed(cells[1]) == "1\n"
-    assert "print" not in _left_in_scratch(walled)
+    assert _soon(lambda: not _left_in_scratch(walled))
 
 
 def test_much_in_many_files_ends_the_process_or_fails(walled: Sandbox) -> None:
@@ -308,15 +318,17 @@ def test_much_in_many_files_ends_the_process_or_fails(walled: Sandbox) -> None:
 
 def test_a_closed_folder_hides_nothing(walled: Sandbox) -> None:
     """A folder without permissions is counted, or ends the process, and goes with the rest."""
-    run(walled, "import os; os.mkdir('shut', 0o700); open('shut/f', 'w'); os.umask(0o777); os.makedirs('x/y', exist_ok=True)")
-    assert _left_in_scratch(walled) == ""
+    run(
+        walled,
+        "import os; os.mkdir('shut', 0o700); open('shut/f', 'w'); os.umask(0o777); os.makedirs('x/y', exist_ok=True)",
+    )
+    assert _soon(lambda: not _left_in_scratch(walled))
 
 
-def _left_in_scratch(sandbox: Sandbox) -> str:
+def _left_in_scratch(sandbox: Sandbox) -> list[str]:
     """What earlier children left, where this test can see it."""
-    time.sleep(0.3)
     folder = Path(sandbox.address).parent / "scratch"
-    return " ".join(path.name for path in folder.glob("tmp*")) if folder.exists() else ""
+    return [path.name for path in folder.glob("tmp*")]
 
 
 def test_descriptors_end(walled: Sandbox) -> None:
@@ -331,6 +343,7 @@ def test_threads_end(walled: Sandbox) -> None:
     assert refused(walled, code) == "RuntimeError"
 
 
+@pytest.mark.slow
 def test_processor_time_ends(make_sandbox: MakeSandbox) -> None:
     """A child that never answers for its deadline is out of time even if nobody watched it."""
     limits = Limits(call=30, cell=30, hand_in=-4, memory=512 << 20)
@@ -347,7 +360,8 @@ def test_children_share_nothing(walled: Sandbox) -> None:
     """What one did to its modules, files, environment and random numbers is not there for the next."""
     code = (
         "import os, random, numpy as np, builtins\n"
-        "print(os.path.exists('trace'), hasattr(np, 'trace_of'), hasattr(builtins, 'trace_of'), 'TRACE' in os.environ)\n"
+        "print(os.path.exists('trace'), hasattr(np, 'trace_of'), hasattr(builtins, 'trace_of'),\n"
+        "      'TRACE' in os.environ)\n"
         "open('trace', 'w').close(); np.trace_of = builtins.trace_of = 1; os.environ['TRACE'] = '1'\n"
         "print(random.random(), np.random.rand())"
     )
@@ -363,8 +377,13 @@ def test_children_cannot_reach_each_other(walled: Sandbox) -> None:
         pid, folder = one.perform({"op": "read", "name": "me"})["value"]
         for code in (f"os.kill({pid}, 0)", f"os.listdir({folder!r})", f"open({folder + '/x'!r}, 'w')"):
             refused(walled, f"import os; {code}")
-        found = printed(run(walled, "import os\nopened = []\nfor n in range(256):\n    try:\n        os.fstat(n)\n"
-                                    "        opened.append(n)\n    except OSError:\n        pass\nprint(len(opened))")[0])
+        found = printed(
+            run(
+                walled,
+                "import os\nopened = []\nfor n in range(256):\n    try:\n        os.fstat(n)\n"
+                "        opened.append(n)\n    except OSError:\n        pass\nprint(len(opened))",
+            )[0]
+        )
     assert int(found) <= 4  # three that lead nowhere, and the channel
 
 
@@ -384,7 +403,7 @@ def test_layers_are_reported(walled: Sandbox) -> None:
     """A child names its walls before any student code; root's children are other users."""
     child = walled.child()
     child.kill()
-    assert child_module.LAYERS <= child.layers
+    assert child.layers >= child_module.LAYERS
     assert "user" in child.layers or os.geteuid() != 0
 
 
@@ -404,6 +423,7 @@ def test_without_a_wall_nothing_runs(make_sandbox: MakeSandbox, monkeypatch: pyt
         make_sandbox()
 
 
+@pytest.mark.slow
 def test_a_layer_that_cannot_be_had_is_named(make_sandbox: MakeSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without libseccomp or Landlock there is no strict sandbox, and the message says what to install."""
     command = Sandbox._command
@@ -481,8 +501,9 @@ def _family(pid: int) -> list[int]:
     found, waiting = [], [pid]
     while waiting:
         found.append(waiting.pop())
-        for task in Path(f"/proc/{found[-1]}/task").glob("*/children"):
-            waiting += map(int, task.read_text().split())
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for task in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+                waiting += map(int, task.read_text().split())
     return found
 
 
@@ -491,7 +512,10 @@ def test_nothing_survives_the_end(kind: str) -> None:
     """After close() no process of the sandbox is left, busy children included, and no file."""
     sandbox = Sandbox((), LIMITS, kind)  # type: ignore[arg-type]
     child = sandbox.child()
-    child._send(child_module.wire.encode({"op": "cell", "source": "while True: pass", "seconds": 60, "nonce": 1}), time.monotonic() + 5)
+    child._send(
+        child_module.wire.encode({"op": "cell", "source": "while True: pass", "seconds": 60, "nonce": 1}),
+        time.monotonic() + 5,
+    )
     assert sandbox._process is not None
     family = _family(sandbox._process.pid)
     assert len(family) >= 2
@@ -501,6 +525,7 @@ def test_nothing_survives_the_end(kind: str) -> None:
     child.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", box.available_kinds())
 def test_nothing_survives_a_killed_grader(kind: str) -> None:
     """A grader that is killed takes its sandbox along, although nobody told it."""
@@ -520,6 +545,7 @@ def test_nothing_survives_a_killed_grader(kind: str) -> None:
     os.kill(grader, signal.SIGKILL)
     os.waitpid(grader, 0)
     assert _soon(lambda: not _alive(family))
+    assert not (Path(folder) / "scratch").exists()
     for path in sorted(Path(folder).rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     Path(folder).rmdir()
@@ -536,7 +562,7 @@ def test_a_killed_child_is_gone(walled: Sandbox) -> None:
     """kill() ends the process, whatever it does."""
     with Session(walled, ["import os; folder = os.getcwd()"]) as session:
         session.run()
-    assert _left_in_scratch(walled) == ""
+    assert _soon(lambda: not _left_in_scratch(walled))
 
 
 def test_a_zygote_that_ended_is_started_again(make_sandbox: MakeSandbox) -> None:

@@ -39,7 +39,9 @@ def test_a_student_may_write_into_what_was_sent() -> None:
     assert "error" not in call(lambda x, y: x.__iadd__(y), sent, y=sent)
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(0), KeyboardInterrupt(), GeneratorExit(), RecursionError()])
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), SystemExit(0), KeyboardInterrupt(), GeneratorExit(), RecursionError()]
+)
 def test_whatever_is_raised_is_a_reply(error: BaseException) -> None:
     """An exit is an error like any other."""
 

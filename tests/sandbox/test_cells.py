@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from sandbox.conftest import printed, run
-from sandbox.features import DIFFERENT, SAME
 
 from graders.sandbox.box import Limits, Sandbox
+from sandbox.conftest import printed, run
+from sandbox.features import DIFFERENT, SAME
 
 nbclient = pytest.importorskip("nbclient")
 
@@ -22,8 +22,8 @@ Outputs = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def patient() -> Iterator[Sandbox]:
-    """A sandbox with time for the first plot."""
-    with Sandbox(("numpy",), Limits()) as sandbox:
+    """A sandbox with time for the first plot, loaded as it is for a class."""
+    with Sandbox(("numpy", "course.plotting"), Limits()) as sandbox:
         yield sandbox
 
 
@@ -48,7 +48,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outputs, 
 
 
 def comparable(outputs: Outputs) -> Outputs:
-    """Without what differs between any two runs: addresses, times, the pictures' bytes, colours, the order of streams."""
+    """Without what differs between any two runs: addresses, times, pictures, colours, the order of streams."""
     streams: dict[str, str] = {}
     others = []
     for output in outputs:
@@ -61,7 +61,9 @@ def comparable(outputs: Outputs) -> Outputs:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: "a picture" if key == "image/png" and len(item) > 50 else _plain(item) for key, item in value.items()}
+        return {
+            key: "a picture" if key == "image/png" and len(item) > 50 else _plain(item) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return _steady(value) if isinstance(value, str) else value
@@ -114,9 +116,14 @@ def test_a_notebook_has_at_least_thirty_features() -> None:
 
 def test_names_of_cells_look_like_a_kernels(sandbox: Sandbox) -> None:
     """A warning names a file as a kernel does, not one of ours."""
-    assert re.match(r"/tmp/ipykernel_\d+/\d+\.py:1: UserWarning: x\n", printed(run(sandbox, "import warnings; warnings.warn('x')")[0]))
+    assert re.match(
+        r"/tmp/ipykernel_\d+/\d+\.py:1: UserWarning: x\n",
+        printed(run(sandbox, "import warnings; warnings.warn('x')")[0]),
+    )
 
 
 def test_only_text_can_be_printed(sandbox: Sandbox) -> None:
     """A stream refuses what a kernel's refuses."""
-    assert printed(run(sandbox, "import sys; sys.stdout.write(5)")[0]).startswith("TypeError: write() argument must be str")
+    assert printed(run(sandbox, "import sys; sys.stdout.write(5)")[0]).startswith(
+        "TypeError: write() argument must be str"
+    )

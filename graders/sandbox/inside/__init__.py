@@ -1,1 +1,1 @@
-"""The code that runs beside the student's: mounted alone, started by path, it knows no exercise and imports nothing of ours."""
+"""The code that runs beside the student's: mounted alone, started by path, it knows no exercise and nothing of ours."""

@@ -10,17 +10,20 @@ import builtins
 import getpass
 import io
 import json
+import os
 import signal
 import sys
 import zlib
 from typing import Any
 
+import matplotlib
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import SList
+from matplotlib.backends.registry import backend_registry
 from traitlets.config import Config
 
 MAX_TEXT = 200_000
@@ -102,7 +105,7 @@ COLLECTOR = Collector()
 class Stream(io.TextIOBase):
     """stdout or stderr of a cell."""
 
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def __init__(self, name: str) -> None:
         self.stream_name = name
@@ -124,7 +127,7 @@ def _plain(data: dict[str, Any]) -> dict[str, Any]:
 class Publisher(DisplayPublisher):
     """display(), update_display() and clear_output() into the collector."""
 
-    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **_kwargs):  # type: ignore[no-untyped-def,override]
+    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **_kwargs):  # type: ignore[no-untyped-def]
         display_id = (transient or {}).get("display_id")
         output = {"output_type": "display_data", "data": _plain(data), "metadata": metadata or {}}
         if update:
@@ -144,7 +147,7 @@ class Hook(DisplayHook):
     def write_output_prompt(self) -> None:
         pass
 
-    def write_format_data(self, format_dict, md_dict=None):  # type: ignore[no-untyped-def,override]
+    def write_format_data(self, format_dict, md_dict=None):  # type: ignore[no-untyped-def]
         count = self.prompt_count
         output = {"output_type": "execute_result", "data": _plain(format_dict), "metadata": md_dict or {}}
         COLLECTOR.add(output | {"execution_count": count})
@@ -217,7 +220,7 @@ def make_shell() -> Shell:
     shell = Shell.instance(config=config)
     shell.builtin_trap.activate()
     shell.set_hook("show_in_pager", _no_pager, 99)
-    _draw_inline(shell)
+    _draw_inline()
     shell.run_cell("1/0")  # the first traceback loads what all later ones need
     shell.reset(new_session=True)
     shell.execution_count = 1
@@ -225,17 +228,12 @@ def make_shell() -> Shell:
     return shell
 
 
-def _draw_inline(shell: Shell) -> None:
-    """Every figure goes into the notebook, whatever screen was asked for."""
-    import matplotlib
-    from matplotlib.backends import backend_registry
-    from matplotlib_inline.backend_inline import configure_inline_support
-
-    shell.enable_matplotlib()
-    configure_inline_support(shell, "inline")
+def _draw_inline() -> None:
+    """Every figure goes into the notebook: MPLBACKEND says so, and this holds against matplotlib.use()."""
     use, load = matplotlib.use, backend_registry.load_backend_module
+    replaced: Any = backend_registry
     matplotlib.use = lambda backend, *, force=True: use(_without_screen(backend), force=force)
-    backend_registry.load_backend_module = lambda backend: load(_without_screen(backend))
+    replaced.load_backend_module = lambda backend: load(_without_screen(backend))
 
 
 def _without_screen(backend: Any) -> Any:
@@ -243,11 +241,18 @@ def _without_screen(backend: Any) -> Any:
     return backend if known else INLINE
 
 
+def _own_cache() -> str:
+    """Where matplotlib may write: it remembers the zygote's folder, which no child can."""
+    os.makedirs(os.environ["MPLCONFIGDIR"], exist_ok=True)
+    return os.environ["MPLCONFIGDIR"]
+
+
 def attach(shell: Shell) -> None:
     """Make the shell this process's own: its streams, and no way to ask a person."""
     builtins.input = getpass.getpass = _no_input  # type: ignore[assignment]
     sys.path.insert(0, "")  # a module that the notebook wrote with %%writefile can be imported
-    sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+    sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
+    matplotlib.get_configdir = matplotlib.get_cachedir = _own_cache
     COLLECTOR.reset()
 
 

@@ -1,6 +1,6 @@
 """The one folder that a student's process may write: how much lies in it, and taking it away.
 
-Whoever filled it may have been hostile: a hundred thousand files, folders a thousand deep, folders that nobody may read.
+Whoever filled it may have been hostile: a hundred thousand files, folders a thousand deep, or closed to all.
 There are no links in it, since no child may make one.
 """
 
@@ -10,25 +10,27 @@ import os
 import secrets
 
 MAX_FILES = 5_000
+MAX_DEPTH = 50
 
 
-def too_much(folder: str, most_bytes: int) -> bool:
-    """Whether `folder` holds more than `MAX_FILES` entries or `most_bytes`, or hides what it holds."""
+def too_much(folder: str, most_bytes: int, most_files: int = MAX_FILES) -> bool:
+    """Whether `folder` holds more than that, nests deeper than `MAX_DEPTH`, or hides what it holds."""
     count = size = 0
-    waiting = [folder]
+    waiting = [(folder, 0)]
     while waiting:
+        path, depth = waiting.pop()
         try:
-            with os.scandir(waiting.pop()) as entries:
+            with os.scandir(path) as entries:
                 for entry in entries:
                     count, size = count + 1, size + _size(entry)
-                    if count > MAX_FILES or size > most_bytes:
+                    if count > most_files or size > most_bytes or depth > MAX_DEPTH:
                         return True
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
+                        waiting.append((entry.path, depth + 1))
         except FileNotFoundError:
             continue  # gone since it was listed
         except OSError:
-            return True  # a path too long to name, or a folder closed to us
+            return True  # a folder that is closed to us
     return False
 
 

@@ -7,6 +7,7 @@ description (`Other`) that equals nothing. Both ends use this module, so a value
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import numbers
@@ -34,7 +35,9 @@ MAX_TABLE = 1 << 20
 """Bytes of safetensors' own header, which names the arrays."""
 MAX_TEXT_CELLS = 16 << 20
 """Characters that NumPy would reserve for the texts of a frame's lists, each as wide as the longest."""
-DTYPES = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
+DTYPES = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+)
 
 
 class BadFrame(ValueError):
@@ -80,6 +83,12 @@ class Other:
 # --- encoding ---------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(64)
+def _carried(dtype: np.dtype) -> bool:
+    """Whether arrays of `dtype` cross; remembered, since NumPy takes longer to name a dtype than we to send one."""
+    return dtype.name in DTYPES
+
+
 class _Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -90,7 +99,7 @@ class _Encoder:
             return _other(value, f"an array too large to send, of shape {value.shape}")
         if value.dtype.type is np.longdouble:
             value = value.astype(np.float64)
-        if value.dtype.name not in DTYPES:
+        if not _carried(value.dtype):
             return _other(value, f"an array of dtype {value.dtype}")
         if len(self.arrays) >= MAX_ARRAYS:
             raise BadFrame(f"the value holds more than {MAX_ARRAYS} arrays")
@@ -106,6 +115,8 @@ class _Encoder:
             raise BadFrame(f"the value has more than {MAX_NODES} parts")
         if depth > MAX_DEPTH:
             return {"$": "other", "type": "nested", "text": f"nested more than {MAX_DEPTH} deep"}
+        if encode := _BY_TYPE.get(type(value)):
+            return encode(self, value, depth + 1)
         for kinds, encode in _ENCODERS:
             if isinstance(value, kinds):
                 return encode(self, value, depth + 1)
@@ -156,7 +167,7 @@ class _Encoder:
 
     def _ndarray(self, value: np.ndarray, depth: int) -> Any:
         if isinstance(value, np.ma.MaskedArray):
-            value = value.astype(np.float64).filled(np.nan) if np.ma.is_masked(value) else np.ma.getdata(value)
+            value = np.ma.filled(value.astype(np.float64), np.nan) if np.ma.is_masked(value) else np.ma.getdata(value)
         if value.dtype == object and value.size <= MAX_ITEMS:
             return self.tree(value.tolist(), depth)
         return self.array(np.asarray(value))
@@ -193,8 +204,8 @@ class _Encoder:
 
     def _module(self, value: Any, depth: int) -> Any:
         state = {name: _from_tensor(tensor) for name, tensor in value.named_parameters()}
-        sizes = {n: getattr(value, n, None) for n in ("in_features", "out_features")}
-        sizes = {n: int(size) for n, size in sizes.items() if isinstance(size, int)}
+        declared = {n: getattr(value, n, None) for n in ("in_features", "out_features")}
+        sizes = {n: int(size) for n, size in declared.items() if isinstance(size, int)}
         return self._state(ModuleState(type(value).__name__[:80], state, sizes), depth)
 
     def _instance(self, value: Any, depth: int) -> Any:
@@ -233,6 +244,11 @@ _ENCODERS: list[tuple[Any, Any]] = [
     ((bytes, bytearray, memoryview), lambda encoder, value, depth: _other(value)),
     (Sequence, _Encoder._sequence),
 ]
+_BY_TYPE = {
+    kind: next(encode for kinds, encode in _ENCODERS if issubclass(kind, kinds))
+    for kind in (str, int, float, dict, list, tuple, np.ndarray, Tensor)
+}
+"""What most values are, told without asking a dozen times what else they might be."""
 
 
 def _torch() -> Any:
@@ -315,7 +331,7 @@ def _arrays(payload: bytes) -> dict[str, np.ndarray]:
         raise BadFrame(f"the payload is no safetensors: {type(error).__name__}") from None
     for array in arrays.values():
         # Not isinstance: a subclass may redefine == and so agree with anything.
-        if type(array) is not np.ndarray or array.dtype.name not in DTYPES:
+        if type(array) is not np.ndarray or not _carried(array.dtype):
             raise BadFrame("the payload holds an array of another kind")
     return arrays
 
@@ -338,7 +354,7 @@ class _Decoder:
         if type(items) is not list:
             raise BadFrame("no list where one belongs")
         values = [self.tree(item, depth) for item in items]
-        # Whoever makes an array of a list of texts pays for each as for the longest: 4 MB of header could ask for 40 GB.
+        # Whoever makes an array of a list of texts pays for each as for the longest: 4 MB could ask for 40 GB.
         self.listed += len(values)
         self.longest = max([self.longest, *(len(value) for value in values if isinstance(value, str))])
         if self.listed * self.longest > MAX_TEXT_CELLS:

@@ -25,6 +25,8 @@ from typing import Any
 CONTROL_BYTES = 1 << 16
 WATCH_SECONDS = 0.25
 """How often the children's folders are measured. No kernel limit counts files, or bytes over all files of a folder."""
+LITTLE = 100
+"""Files that are cleared away while others wait."""
 
 
 def main() -> None:
@@ -37,7 +39,7 @@ def main() -> None:
 
     shell = cells.make_shell()
     server = Server(socket.socket(fileno=listening), config, Walls(config), shell)
-    server.selector.register(lifeline, selectors.EVENT_READ, lambda _: os._exit(0))
+    server.selector.register(lifeline, selectors.EVENT_READ, server.end)
     threads = os.listdir("/proc/self/task")
     if len(threads) != 1:
         raise RuntimeError(f"the zygote has {len(threads)} threads; forking would copy locks in an unknown state")
@@ -108,7 +110,7 @@ class Walls:
             layers.become(uid, self.user.whole)
             standing.append("user")
             if not self.user.whole:  # it asks what the other user may, which is not what opening a file will find
-                os.access = functools.partial(os.access, effective_ids=True)  # type: ignore[assignment]
+                os.access = functools.partial(os.access, effective_ids=True)
         # After the change of user, which forgets it.
         layers.prctl(layers.PR_SET_PDEATHSIG, layers.SIGKILL)
         layers.limits(self.limits)
@@ -145,6 +147,16 @@ class Server:
             for key, _ in self.selector.select(WATCH_SECONDS if self.running else None):
                 key.data(key.fileobj)
             self.watch()
+
+    def end(self, _lifeline: int) -> None:
+        """Whoever started us is gone without a word: leave nothing of a student's behind."""
+        from . import scratch
+
+        for running in self.running.values():
+            signal.pidfd_send_signal(running.pidfd, signal.SIGKILL)
+            os.waitpid(running.pid, 0)
+        scratch.clear(self.config["scratch"])
+        os._exit(0)
 
     def accept(self, listening: socket.socket) -> None:
         connection, _ = listening.accept()
@@ -201,7 +213,29 @@ class Server:
         with contextlib.suppress(OSError):  # whoever asked may have gone; the child is reaped all the same
             running.connection.sendall(json.dumps(report).encode())
         running.connection.close()
-        scratch.clear(running.folder)
+        if scratch.too_much(running.folder, self.config["scratch_bytes"], LITTLE):
+            self.clear_beside(running.folder)
+        else:
+            scratch.clear(running.folder)
+
+    def clear_beside(self, folder: str) -> None:
+        """Clear `folder` in a process of its own: others should not wait for what one student left."""
+        from . import layers, scratch
+
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+                layers.prctl(layers.PR_SET_PDEATHSIG, layers.SIGKILL)
+                scratch.clear(folder)
+            finally:
+                os._exit(0)
+        self.selector.register(os.pidfd_open(pid), selectors.EVENT_READ, lambda pidfd: self.cleared(pidfd, pid))
+
+    def cleared(self, pidfd: int, pid: int) -> None:
+        self.selector.unregister(pidfd)
+        os.close(pidfd)
+        os.waitpid(pid, 0)
 
 
 def child(channel: int, walls: Walls, folder: str, uid: int | None, shell: Any) -> None:
@@ -209,14 +243,9 @@ def child(channel: int, walls: Walls, folder: str, uid: int | None, shell: Any) 
     code = 1
     try:
         _leave_everything(channel)
-        os.chdir(folder)
-        _live_in(folder)
-        _reseed()
-        from . import cells
-
-        cells.attach(shell)
         link = Link(channel)
         try:
+            _settle_child(folder, shell)
             standing = walls.apply(folder, uid)
         except Exception as error:
             link.send({"layers": [], "problem": f"{type(error).__name__}: {error}"})
@@ -226,6 +255,15 @@ def child(channel: int, walls: Walls, folder: str, uid: int | None, shell: Any) 
         code = 0
     finally:
         os._exit(code)
+
+
+def _settle_child(folder: str, shell: Any) -> None:
+    from . import cells
+
+    os.chdir(folder)
+    _live_in(folder)
+    _reseed()
+    cells.attach(shell)
 
 
 def _leave_everything(channel: int) -> None:

@@ -1,0 +1,1 @@
+"""How fast grading is, beside stock nbgrader and cold nbclient on the same hand-ins: `python -m bench`."""
