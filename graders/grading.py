@@ -101,8 +101,9 @@ def _not_passed(
 ) -> CheckResult:
     named = explain(job.exercise, check, job.seed, student.trace)
     also = [] if named or status == "error" else broken(job.exercise, check, job.seed, student)
-    ideas = dict.fromkeys(part for idea in named for part in (idea.parts or (idea,)))
-    more: dict[str, Any] = {"misconceptions": tuple(idea.id for idea in ideas)}
+    # By id: the answer of an idea about a value may be a dict, and then the idea has no hash.
+    ids = dict.fromkeys(part.id for idea in named for part in (idea.parts or (idea,)))
+    more: dict[str, Any] = {"misconceptions": tuple(ids)}
     if isinstance(outcome, CheckFailed):
         more |= {"expected_shape": _shape(outcome.expected_shape), "got_shape": _shape(outcome.got_shape)}
     spoken: dict[str, Any] = {"named": named, "also": also, "told": dict(told), "trace": student.trace}

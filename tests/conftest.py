@@ -1,4 +1,4 @@
-"""Set before numpy and torch are imported: their threads would spin against each other on the cores that tests share."""
+"""Set before numpy and torch are imported: their threads would spin against each other on shared cores."""
 
 from __future__ import annotations
 

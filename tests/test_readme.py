@@ -25,6 +25,11 @@ def block_after(text: str) -> str:
     return README.split(text, 1)[1].split("```\n", 2)[1]
 
 
+def without_chance(line: str) -> str:
+    """A line without what differs from run to run."""
+    return re.sub(r"break sqrt d \d+", "break sqrt d N", re.sub(r"in \d+ s", "in N s", line))
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """`make demo` in an empty folder that has only the configuration: the folder, and what was printed."""
@@ -51,9 +56,9 @@ def test_make_targets_exist():
 
 @pytest.mark.slow
 def test_demo_prints_what_readme_shows(demo):
-    """Line for line, but for the seconds."""
-    shown = [re.sub(r"in \d+ s", "in N s", line) for line in block_after("It ends like this").strip().splitlines()]
-    printed = [re.sub(r"in \d+ s", "in N s", line) for line in demo[1].splitlines()]
+    """Line for line, but for the seconds, and for a claim that a wrong function may meet by the luck of its draws."""
+    shown = [without_chance(line) for line in block_after("It ends like this").strip().splitlines()]
+    printed = [without_chance(line) for line in demo[1].splitlines()]
     assert [line for line in shown if line not in printed] == []
 
 

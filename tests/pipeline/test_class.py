@@ -179,3 +179,18 @@ def test_command_prints_a_line_per_student_and_says_where_things_are(course_of):
     assert "feedback/*/attention_shapes/attention_shapes.html" in done.stdout
     (hand_in(course, "b", SHAPES, {}) / f"{SHAPES}.ipynb").write_text("<<<<<<< HEAD", encoding="utf-8")
     assert run(course.root, "qkv", "grade", SHAPES).returncode == 3
+
+
+@pytest.mark.slow
+def test_idea_about_a_dict_is_named(course_of):
+    """Claims in bits are a wrong value, not a wrong function, and are named like any other idea."""
+    course = course_of("break_sqrt_d")
+    notebook = solved("break_sqrt_d")
+    (claims,) = [cell for cell in notebook["cells"] if cell["id"] == "claims"]
+    source = "".join(claims["source"]) + '\nclaims["entropy_scaled"] = float(claims["entropy_scaled"]) / np.log(2)'
+    claims["source"] = source.splitlines(keepends=True)
+    hand_in(course, "a", "break_sqrt_d", notebook)
+    (verdict,) = grade_class(course, load_exercise("break_sqrt_d"))
+    assert {check.id: check.misconceptions for check in verdict.checks if check.status != "passed"} == {
+        "claim_entropy_scaled": ("claims_bits",)
+    }

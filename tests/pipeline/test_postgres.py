@@ -153,10 +153,10 @@ def test_server_that_is_gone_is_one_line(server, tmp_path):
 
 
 def test_driver_that_is_not_installed_is_named(course_of):
-    """`postgresql://` alone makes SQLAlchemy look for another driver than the one that we install."""
+    """A URL with another driver than the one that the extra installs says which to write."""
     course = course_of(SLUG)
     hand_in(course, "a", SLUG, {})
     with open(course.root / CONFIG_FILE, "a") as file:
-        file.write('\nc.CourseDirectory.db_url = "postgresql://grader@127.0.0.1/course"\n')
+        file.write('\nc.CourseDirectory.db_url = "postgresql+pg8000://grader@127.0.0.1/course"\n')
     line = one_line(run(course.root, "qkv", "grade", SLUG), 2)
     assert "qkv-graders[postgres]" in line
