@@ -122,10 +122,11 @@ def test_the_time_of_the_whole_is_bounded(hasty: Sandbox) -> None:
     """Many slow cells end with the hand-in's time; the rest say that they were not run."""
     started = time.monotonic()
     with Session(hasty, ["import time; time.sleep(0.5)"] * 20) as session:
+        session._until = time.monotonic() + 1.2
         cells = session.run()
         with pytest.raises(Stopped, match="whole notebook"):
             session.perform(call("good"))
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 4
     assert "not run" in cells[-1].stopped
 
 
@@ -291,7 +292,7 @@ def nonce_now():
 NONCE_TRUE = "frame({'$': 'map', 'items': [['nonce', True]]})"
 LIES = {
     "answers twice": "link._socket.sendall(reply(nonce_now()) * 2); time.sleep(0.1)",
-    "answers for the next call, too": "link._socket.sendall(reply(nonce_now()) + reply(nonce_now() + 1)); time.sleep(.1)",
+    "answers for the next, too": "link._socket.sendall(reply(nonce_now()) + reply(nonce_now() + 1)); time.sleep(1)",
     "answers another question": "link._socket.sendall(reply(nonce_now() + 1)); time.sleep(0.5)",
     "answers without a nonce": "link._socket.sendall(frame({'$': 'map', 'items': []})); time.sleep(0.5)",
     "answers true for a nonce": f"link._socket.sendall({NONCE_TRUE}); time.sleep(0.5)",
@@ -303,7 +304,6 @@ LIES = {
     "sends a descriptor along": "__import__('socket').send_fds(link._socket, [b'x'], [0]); time.sleep(60)",
     "sends out of band": "link._socket.send(b'x', 1); time.sleep(60)",
     "says no more": "link._socket.shutdown(1); time.sleep(60)",
-    "reads the next question": "threading.Thread(target=lambda: link._socket.recv(1 << 20), daemon=True).start()",
 }
 
 
@@ -314,9 +314,17 @@ def test_a_child_that_breaks_the_protocol_is_stopped(hasty: Sandbox, name: str) 
         session.run()
         first = answered(session, "bad")
         second = answered(session, "good")
-        raced = name == "reads the next question"  # the child's own reader may be the faster one
-        assert {first, second} & {"protocol", "timeout", "died"} or raced, (first, second)
+        assert {first, second} & {"protocol", "timeout", "died"}, (first, second)
         assert answered(session, "good") == 1
+
+
+def test_a_child_that_reads_along_harms_only_itself(hasty: Sandbox) -> None:
+    """A thread that takes the questions away costs answers, never more."""
+    body = "threading.Thread(target=lambda: link._socket.recv(1 << 20), daemon=True).start()"
+    with Session(hasty, [LINK, f"def bad():\n    {body}", GOOD]) as session:
+        session.run()
+        assert answered(session, "bad") is None
+        assert {answered(session, "good") for _ in range(3)} <= {1, "timeout", "died", "protocol", "not_run"}
 
 
 def test_a_forged_reply_is_only_a_value(hasty: Sandbox) -> None:
@@ -330,7 +338,7 @@ def test_a_forged_reply_is_only_a_value(hasty: Sandbox) -> None:
 
 CELL_LIES = {
     "no outputs": '"outputs": 3, "count": "x", "ok": 1',
-    "outputs that are none": '"outputs": [1, None, [], {"output_type": 5}, {"output_type": "x"}], "count": -1, "ok": "y"',
+    "outputs that are none": '"outputs": [1, None, [], {"output_type": 5}, {"output_type": "x"}], "count": -1',
     "arrays for data": '"outputs": [{"output_type": "display_data", "data": {1: np.ones(3), "text/plain": np.ones(3),'
     ' "application/json": {"a": np.ones(2), 3: 4, "f": float("nan"), "l": (1, [2])}}, "metadata": np.ones(2)}],'
     ' "count": 2**70,'

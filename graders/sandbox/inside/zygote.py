@@ -35,7 +35,7 @@ def main() -> None:
     sys.argv[:] = [""]  # what a notebook may read; a student's argparse finds no arguments there
     _settle(config["scratch"])
     preload(config["modules"])
-    from . import cells
+    from . import cells, memory
 
     shell = cells.make_shell()
     server = Server(socket.socket(fileno=listening), config, Walls(config), shell)
@@ -45,6 +45,7 @@ def main() -> None:
         raise RuntimeError(f"the zygote has {len(threads)} threads; forking would copy locks in an unknown state")
     gc.collect()
     gc.freeze()
+    memory.gather()
     server.serve()
 
 
@@ -285,7 +286,7 @@ def _reseed() -> None:
     random.seed()
     np.random.seed()
     if "torch" in sys.modules:
-        sys.modules["torch"].seed()
+        sys.modules["torch"].default_generator.seed()  # torch.seed() looks for every kind of accelerator first
 
 
 class Link:
