@@ -103,7 +103,7 @@ def test_type_is_named_only_if_it_was_known_before():
 @pytest.mark.parametrize(
     "value",
     [{"0.123 0.456": 1}, {0.123456: 1}, {123456: 1}, type("N0_123", (), {"field": 1})(), "N0_123", [{"a": "N0_123"}]],
-    ids=str,
+    ids=["keys of text", "keys of floats", "keys of integers", "class", "text", "text inside"],
 )
 def test_text_made_by_their_code_is_hidden(value):
     """A dict's keys, a class's name and strings are the student's; what they did not type could be a hidden input."""

@@ -226,13 +226,13 @@ def test_a_unix_socket_of_the_graders_cannot_be_reached(walled: Sandbox, tmp_pat
 @pytest.mark.parametrize("code", PROCESSES)
 def test_no_process_can_be_started(attempts: dict[str, str], code: str) -> None:
     """Fork, exec, spawn and every library that uses them."""
-    assert attempts[code] != "NOT REFUSED"
+    assert attempts[code] in ("PermissionError", "OSError", "ValueError")
 
 
 @pytest.mark.parametrize("code", REACHES)
 def test_what_reaches_past_the_own_process_is_refused(attempts: dict[str, str], code: str) -> None:
     """Signals to others, by number, group, descriptor or lease; other users; links; memory that outlives a process."""
-    assert attempts[code] != "NOT REFUSED"
+    assert attempts[code] in ("PermissionError", "OSError", "ValueError")
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86_64")
