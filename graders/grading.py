@@ -39,12 +39,24 @@ class Job:
     reveal: bool = False
 
 
+DIAGNOSIS_SECONDS = 8.0
+"""Work spent on explaining one hand-in's failures: an answer that nothing explains must not hold up a class."""
+
+
+@dataclass
+class Told:
+    """What the messages so far have said: the sentence of each idea that was given in full, with its check."""
+
+    ideas: dict[str, str] = field(default_factory=dict)
+    left: float = DIAGNOSIS_SECONDS
+
+
 def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     """The verdict on `job`, and what each of its cells put out."""
     started = time.monotonic()
     with Session(sandbox, job.sources) as session:
         runs = session.run()
-        told: dict[str, str] = {}
+        told = Told()
         judged = [judge(job, check, session, told) for check in job.exercise.checks.values()]
     results = [result for result, _ in judged]
     noticed = dict.fromkeys(finding for _, finding in judged if finding is not None)
@@ -63,10 +75,10 @@ def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     return verdict, runs
 
 
-def judge(job: Job, check: Check, session: Session, told: dict[str, str]) -> tuple[CheckResult, Finding | None]:
+def judge(job: Job, check: Check, session: Session, told: Told) -> tuple[CheckResult, Finding | None]:
     """One check's result, whatever happens in it, and what a person should know besides.
 
-    `told` holds the sentence of each idea that an earlier message gave in full, with its check; this one's are added.
+    `told` is what earlier messages said; this one's ideas are added.
     """
     student = Student(session.perform, id=job.student)
     try:
@@ -97,20 +109,35 @@ def _not_passed(
     student: Student,
     outcome: CheckFailed | StudentError,
     status: Status,
-    told: dict[str, str],
+    told: Told,
 ) -> CheckResult:
-    named = explain(job.exercise, check, job.seed, student.trace)
-    also = [] if named or status == "error" else broken(job.exercise, check, job.seed, student)
+    named, also = _explained(job, check, student, status, told)
     # By id: the answer of an idea about a value may be a dict, and then the idea has no hash.
     ids = dict.fromkeys(part.id for idea in named for part in (idea.parts or (idea,)))
     more: dict[str, Any] = {"misconceptions": tuple(ids)}
     if isinstance(outcome, CheckFailed):
         more |= {"expected_shape": _shape(outcome.expected_shape), "got_shape": _shape(outcome.got_shape)}
-    spoken: dict[str, Any] = {"named": named, "also": also, "told": dict(told), "trace": student.trace}
+    spoken: dict[str, Any] = {"named": named, "also": also, "told": dict(told.ideas), "trace": student.trace}
     for idea in named[:1]:
         for part in idea.parts or (idea,):
-            told.setdefault(part.sentence, check.id)
+            told.ideas.setdefault(part.sentence, check.id)
     return _result(check, status, outcome, job=job, **spoken, **more)
+
+
+def _explained(
+    job: Job, check: Check, student: Student, status: Status, told: Told
+) -> tuple[list[Misconception], list[str]]:
+    """The ideas that explain a failure, or which invariants fail; neither once the time for it is used up."""
+    if told.left <= 0:
+        return [], []
+    started = time.thread_time()
+    try:
+        named = explain(job.exercise, check, job.seed, student.trace)
+        return named, [] if named or status == "error" else list(broken(job.exercise, check, job.seed, student))
+    except Exception:  # a diagnosis that fails costs the student its words, never their marks
+        return [], []
+    finally:
+        told.left -= time.thread_time() - started
 
 
 def _shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graders import classroom
+from graders import classroom, grading
 from graders.authoring import load_exercise, slugs
 from graders.classroom import grade_class
 from graders.gradebook import Marks
@@ -194,3 +194,21 @@ def test_idea_about_a_dict_is_named(course_of):
     assert {check.id: check.misconceptions for check in verdict.checks if check.status != "passed"} == {
         "claim_entropy_scaled": ("claims_bits",)
     }
+
+
+def test_diagnosis_that_fails_costs_nobody_a_mark(course_of, monkeypatch):
+    """A fault of ours in explaining one check's failure leaves all marks as they are."""
+    course = course_of(SHAPES)
+    notebook = solved(SHAPES)
+    for cell in notebook["cells"]:
+        if cell["id"] == SHAPES:
+            cell["source"] = "".join(cell["source"]).replace('"output": (B, T_q, d_v)', '"output": (B, T_q, d_k)')
+    hand_in(course, "a", SHAPES, notebook)
+    monkeypatch.setattr(grading, "explain", _broken_explain)
+    (verdict,) = grade_class(course, load_exercise(SHAPES))
+    assert verdict.graded
+    assert 0 < verdict.score < verdict.max_score
+
+
+def _broken_explain(*_args):
+    raise RuntimeError("a fault in the diagnosis")
