@@ -69,7 +69,7 @@ exercise.value(
 exercise.value(
     "weights",
     before="# Each row as shares of one whole: 3 × 3, to 3 decimals.",
-    solution="weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)",
+    solution="exps = np.exp(scores)\nweights = exps / exps.sum(axis=1, keepdims=True)",
     reference=share,
 )
 exercise.value(

@@ -133,7 +133,7 @@ def causal_attention_torch(
 class SingleHead(nn.Module):
     """One attention head with a fused projection: `SingleHead(d, d_k)`, called on (B, T, d), returns (B, T, d_k).
 
-    `__init__(self, d, d_k)` makes `self.qkv = nn.Linear(d, 3 * d_k)`, with or without a bias; its output holds the
+    `__init__(self, d, d_k)` makes an attribute `qkv`, an `nn.Linear(d, 3 * d_k)`, bias or not; its output holds the
     queries, keys and values in that order. `forward(self, x)` scales the scores by 1/√d_k, masks nothing, and returns
     the output alone, as float32. The grader sets `qkv.weight`, and `qkv.bias` if there is one, and then calls the head;
     gradients reach both. Finite for all scores within ±1000.
