@@ -6,7 +6,6 @@ checks. The same input gives the same bytes. A digest in each notebook tells a h
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import hashlib
 import json
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from graders.authoring import Answer, Exercise, ExerciseError, UsageError, slugs
+from graders.authoring import Answer, Exercise, ExerciseError, UsageError
 
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
@@ -334,11 +333,6 @@ def _as_myst(cells: list[Cell], before: str) -> str:
     return f"---\n{header}---\n{body.rstrip()}\n"
 
 
-def edited_lines(before: str, after: str) -> str:
-    """A short unified diff, for showing what `adopt` did."""
-    return "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1))
-
-
 # --- solved -----------------------------------------------------------------------------------------------------------
 
 
@@ -353,8 +347,3 @@ def solution(exercise: Exercise) -> Notebook:
         lines = [line for line in cell["source"] if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION)]
         cells.append({**cell, "metadata": {}, "source": _lines("".join(lines).rstrip("\n"))})
     return {**notebook, "cells": cells, "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}}}
-
-
-def all_slugs() -> list[str]:
-    """Slugs that have both an exercise and a lesson."""
-    return slugs()

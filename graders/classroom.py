@@ -24,7 +24,7 @@ from graders.ahead import SandboxAhead
 from graders.authoring import Exercise, UsageError
 from graders.build import dumps, load, write_whole
 from graders.gradebook import Marks
-from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, modules_for, not_graded
+from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, modules_for, not_graded
 from graders.intake import NotGradable, receive, submitted_at
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
@@ -158,15 +158,7 @@ def _receive(course: Course, exercise: Exercise, released: Notebook, student: st
         finding = Finding("error", "intake", f"the hand-in could not be read ({type(bug).__name__}: {bug})"[:300])
         return replace(found, problem=finding)
     hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
-    settings = course.settings
-    job = HandInJob(
-        exercise.slug,
-        student,
-        hand_in,
-        points=dict(settings.points.get(exercise.slug, {})),
-        aliases=tuple(alias for alias, id in settings.aliases.items() if id == student),
-        reveal=settings.reveal_expected,
-    )
+    job = job_for(course.settings, exercise.slug, student, hand_in)
     before = _verdict(course, exercise, student)
     return replace(found, job=replace(job, seed=before.seed) if before and before.seed else job)
 

@@ -19,6 +19,7 @@ from graders.intake import HandIn, executable
 from graders.reports.cell import cell_outputs
 from graders.sandbox.box import Sandbox
 from graders.sandbox.session import CellRun
+from graders.settings import QKV
 from graders.verdict import Finding, Verdict
 
 Notebook = dict[str, Any]
@@ -32,7 +33,6 @@ class HandInJob:
     student: str
     hand_in: HandIn
     points: Mapping[str, float] = field(default_factory=dict)
-    aliases: tuple[str, ...] = ()
     seed: int = field(default_factory=lambda: secrets.randbits(48))
     reveal: bool = False
 
@@ -53,6 +53,12 @@ class Graded:
     verdict: Verdict
     notebook: Notebook
     answered: tuple[str, ...] = ()
+
+
+def job_for(settings: QKV, slug: str, student: str, hand_in: HandIn) -> HandInJob:
+    """The job that grades `hand_in` as this course's settings say."""
+    points = dict(settings.points.get(slug, {}))
+    return HandInJob(slug, student, hand_in, points=points, reveal=settings.reveal_expected)
 
 
 def modules_for(exercise: Exercise) -> tuple[str, ...]:

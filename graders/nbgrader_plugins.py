@@ -17,7 +17,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from graders.build import load
 from graders.classroom import answers_in
-from graders.hand_in import Graded, HandInJob, grade_hand_in, modules_for, not_graded
+from graders.hand_in import Graded, grade_hand_in, job_for, modules_for, not_graded
 from graders.intake import HandIn, NotGradable, receive
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
@@ -90,14 +90,7 @@ class Grade(NbGraderPreprocessor):
         if "problem" in noted:
             return not_graded(exercise, student, notebook, Finding(**noted["problem"]))
         hand_in = HandIn(notebook, tuple(Finding(**f) for f in noted["findings"]), tuple(noted["answered"]))
-        job = HandInJob(
-            slug,
-            student,
-            hand_in,
-            points=dict(settings.points.get(slug, {})),
-            aliases=tuple(alias for alias, id in settings.aliases.items() if id == student),
-            reveal=settings.reveal_expected,
-        )
+        job = job_for(settings, slug, student, hand_in)
         return grade_hand_in(job, self._sandbox(modules_for(exercise), settings))
 
     def _sandbox(self, modules: tuple[str, ...], settings: QKV) -> Sandbox:

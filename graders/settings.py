@@ -90,9 +90,6 @@ class QKV(Configurable):
         "auto",
         help="Which walls to ask for; auto takes the strongest.",
     ).tag(config=True)
-    aliases = Dict(help="Other ids that a student may write in a notebook, as {'alias': 'id in the roster'}.").tag(
-        config=True
-    )
 
     def limits(self) -> Limits:
         """The limits of one hand-in."""

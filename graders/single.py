@@ -10,7 +10,7 @@ from typing import Any
 from graders.authoring import Exercise, UsageError, load_exercise, slugs
 from graders.build import load
 from graders.grading import Job, grade, ungraded
-from graders.hand_in import HandInJob, Notebook, grade_hand_in, modules_for
+from graders.hand_in import Notebook, grade_hand_in, job_for, modules_for
 from graders.intake import NotGradable, grade_ids, read_notebook, rebuild
 from graders.sandbox.box import Limits, Sandbox
 from graders.settings import Course
@@ -37,13 +37,7 @@ def check_notebook(course: Course, path: Path, student: str, seed: int | None, k
         return ungraded(exercise, student, problem.finding, repairs)
     findings = (*repairs, *hand_in.findings)
     settings = course.settings
-    job = HandInJob(
-        slug,
-        student,
-        replace(hand_in, findings=findings),
-        points=dict(settings.points.get(slug, {})),
-        reveal=settings.reveal_expected,
-    )
+    job = job_for(settings, slug, student, replace(hand_in, findings=findings))
     job = job if seed is None else replace(job, seed=seed)
     with Sandbox(modules_for(exercise), settings.limits(), kind) as sandbox:
         return grade_hand_in(job, sandbox).verdict
