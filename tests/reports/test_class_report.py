@@ -217,7 +217,8 @@ def test_anonymous_report_holds_no_name_and_no_file_name(course):
     texts = [path.read_text(encoding="utf-8") for path in report(course, SLUG, anonymous=True)]
     report(course, SLUG)
     assert not any("student-name" in text or ".ipynb was graded" in text or "secret" in text for text in texts)
-    assert "student 1" in texts[0]
+    # Numbers are drawn anew each time, so which of them need a person is chance; that they are numbers is not.
+    assert re.search(r"\bstudent \d+\b", texts[0])
     assert "conflict" in texts[0]
 
 
