@@ -38,7 +38,7 @@ def _run(sources: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    for module in modules():
+    for module in ("IPython.display", *modules()):
         importlib.import_module(module)
     import torch
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from bench import courses
 from bench.courses import SLUG
 from bench.memory import Peaks, watched
+from graders.ahead import modules_for
 from graders.build import load
-from graders.hand_in import modules_for
 from graders.intake import executable
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NBGRADER_EXECUTION": "autograde"}
@@ -115,9 +115,8 @@ def cells(path: Path) -> list[str]:
 
 def modules() -> tuple[str, ...]:
     """What is loaded before a student's cells run."""
-    from graders.authoring import load_exercise
 
-    return modules_for(load_exercise(SLUG))
+    return modules_for(SLUG)
 
 
 def _expect(found: int, wanted: int) -> None:

@@ -1,20 +1,39 @@
-"""The sandbox of a class, started while this process does what comes before grading: on two cores it costs nothing."""
+"""The sandbox of a class, started while this process does what comes before grading: on two cores it costs nothing.
+
+Nothing slow is imported here, an exercise least of all: the earlier it starts, the earlier the first hand-in is graded.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
+from graders.authoring import declared_uses
 from graders.sandbox.box import Sandbox
-from graders.settings import QKV
+from graders.settings import QKV, VERDICT, Course
+
+
+def modules_for(slug: str) -> tuple[str, ...]:
+    """What the sandbox should have loaded before it runs notebooks of the exercise `slug`."""
+    return (*declared_uses(slug), "jaxtyping", "course.checking", "course.plotting")
+
+
+def needs_sandbox(course: Course, slug: str, students: Sequence[str] = (), *, force: bool = False) -> bool:
+    """Whether a hand-in of `slug` (by one of `students`) has no verdict yet, or all are to be graded again."""
+    hand_ins = [student for student, _ in course.hand_ins(slug) if not students or student in students]
+    done = [(course.folder("autograded") / student / slug / VERDICT).exists() for student in hand_ins]
+    return bool(done) and (force or not all(done))
 
 
 class SandboxAhead:
     """A sandbox that may be starting still. Use as a context manager; `ready` waits for it."""
 
-    def __init__(self, modules: tuple[str, ...], settings: QKV) -> None:
+    def __init__(self, slug: str, settings: QKV) -> None:
         self._thread = ThreadPoolExecutor(1)
-        self._starting: Future[Sandbox] = self._thread.submit(Sandbox, modules, settings.limits(), settings.sandbox)
+        self._starting: Future[Sandbox] = self._thread.submit(
+            Sandbox, modules_for(slug), settings.limits(), settings.sandbox
+        )
 
     def ready(self) -> Sandbox:
         """The sandbox, with no thread left beside the caller's, which may fork; raises what its start raised."""

@@ -6,19 +6,24 @@ An exercise module reads top to bottom: what a right answer is, how we can tell,
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from course import instances
 from graders.student import ModuleState, Other, Structure, Student
 
 TOLERANCE = 1e-4
 """Relative to max |expected|: float32 work on scores of ±1000 errs by up to 4.9e-5 of it (CURRICULUM, contracts)."""
+
+EXERCISES = Path(__file__).parent / "exercises"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,8 +114,10 @@ class Exercise:
     misconceptions: dict[str, Misconception] = field(default_factory=dict)
     notebook: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
     families: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    splits: dict[str, Callable[[Any], Mapping[str, Any]]] = field(default_factory=dict)
     invariants: dict[str, list[Callable[[Any], str]]] = field(default_factory=dict)
     accepted: dict[str, Callable[..., bool]] = field(default_factory=dict)
+    trials: dict[str, Callable[..., tuple[Any, Any]]] = field(default_factory=dict)
 
     def reference(self, function: F) -> F:
         """Register a right answer; its signature and docstring are released as the stub, its body is the solution."""
@@ -176,12 +183,21 @@ class Exercise:
 
         return register
 
-    def family(self, *, replaces: str, make: Callable[..., Any]) -> None:
+    def family(
+        self,
+        *,
+        replaces: str,
+        make: Callable[..., Any],
+        split: Callable[[Any], Mapping[str, Any]] | None = None,
+    ) -> None:
         """Register how wrong answers of one reference are made: `make(**faults)` is it with those choices wrong.
 
         Misconceptions added with `faults` of different keywords can then be combined, so that pairs are named too.
+        `split` finds the faults of a misconception that is written as a whole answer.
         """
         self.families[replaces] = make
+        if split is not None:
+            self.splits[replaces] = split
 
     def invariant(self, *names: str) -> Callable[[F], F]:
         """Register what holds of every right answer of `names`: a function of a `graders.invariants.Call`.
@@ -201,6 +217,18 @@ class Exercise:
 
         def register(function: F) -> F:
             self.accepted[name] = function
+            return function
+
+        return register
+
+    def tries(self, name: str) -> Callable[[F], F]:
+        """Register how an answer that is a class is tried on small numbers: `(student, *arrays) -> (theirs, right)`.
+
+        The signature states the shape of each array, as a reference's does.
+        """
+
+        def register(function: F) -> F:
+            self.trials[name] = function
             return function
 
         return register
@@ -237,10 +265,18 @@ class Exercise:
         if not sentence.strip():
             raise ExerciseError(f"{self.slug}: misconception '{name}' needs a docstring; it is what students read")
         sentence = " ".join(sentence.split())
-        answer = self.families[replaces](**faults) if faults else answer
+        if faults:
+            answer = self.families[replaces](**faults)
+        elif replaces in self.splits:
+            faults = self.splits[replaces](answer)
         self.misconceptions[name] = Misconception(
             name, replaces, first_fails, sentence, hint, answer, dict(faults or {})
         )
+
+    @property
+    def instances(self) -> dict[str, Any] | None:
+        """The version and the term of the numbers that each student gets; None where all have the same."""
+        return None if self.notebook is None else {"version": instances.VERSION, "term": instances.TERM}
 
     @property
     def max_score(self) -> float:
@@ -341,8 +377,12 @@ def expect_close(
     hint: str = "",
     tolerance: float | None = None,
     public: bool = False,
+    place: Callable[[tuple[int, ...]], str] = lambda index: str(list(index)),
 ) -> np.ndarray:
-    """`got` within `tolerance` of `expected` (default: `TOLERANCE` × max |expected|); CheckFailed says where not."""
+    """`got` within `tolerance` of `expected` (default: `TOLERANCE` × max |expected|); CheckFailed says where not.
+
+    `place` puts the index of the first wrong entry into words.
+    """
     expected = np.asarray(expected, dtype=np.float64)
     array = expect_array(got, shape=expected.shape, name=name, hint=hint)
     if tolerance is None:
@@ -350,7 +390,7 @@ def expect_close(
     if not np.all(np.isfinite(array)):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise CheckFailed(
-            f"{name} is not finite in {_share(~np.isfinite(array))}, first at {list(first)}",
+            f"{name} is not finite in {_share(~np.isfinite(array))}, first at {place(first)}",
             got=float(array[first]),
             hint=hint,
             got_shape=array.shape,
@@ -358,7 +398,7 @@ def expect_close(
     off = np.abs(array - expected) > max(tolerance, 1e-12)
     if np.any(off):
         first = tuple(int(i) for i in np.argwhere(off)[0])
-        where = f", first at {list(first)}" if first else ""
+        where = f", first at {place(first)}" if first else ""
         raise CheckFailed(
             f"{name} is off in {_share(off)}{where}" if first else f"{name} is off",
             expected=float(expected[first]),
@@ -424,11 +464,15 @@ def kind_of(value: Any) -> str:
 
 
 def load_exercise(slug: str) -> Exercise:
-    """The exercise of `graders/exercises/<slug>.py`; raises ExerciseError where it is not whole and consistent."""
+    """The exercise of `graders/exercises/<slug>.py` and what was learned for it.
+
+    Raises ExerciseError where it is not whole and consistent.
+    """
     import importlib
 
-    if slug not in slugs():
-        raise UsageError(f"there is no exercise {slug!r}; there are: {', '.join(slugs())}")
+    from graders.learned import with_learned
+
+    _module_of(slug)
     try:
         module = importlib.import_module(f"graders.exercises.{slug}")
         exercise = module.exercise
@@ -446,15 +490,33 @@ def load_exercise(slug: str) -> Exercise:
         )
     if not exercise.checks:
         raise ExerciseError(f"{slug}: has no check; decorate at least one with @exercise.check(points=…)")
-    return exercise
+    return with_learned(exercise)
+
+
+def declared_uses(slug: str) -> tuple[str, ...]:
+    """What `Exercise("<slug>", uses=(…))` lists, read from its module's text: importing that may take seconds.
+
+    UsageError where there is no such exercise; the default where the text says nothing that can be read.
+    """
+    path = _module_of(slug)
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Exercise"]
+        told = [word.value for call in calls for word in call.keywords if word.arg == "uses"]
+        return tuple(ast.literal_eval(told[0])) if told else Exercise.uses
+    except (SyntaxError, ValueError):  # loading it will say what is wrong
+        return Exercise.uses
 
 
 def slugs() -> list[str]:
     """The slugs of all exercises, in alphabetical order."""
-    from pathlib import Path
+    return sorted(path.stem for path in EXERCISES.glob("*.py") if not path.stem.startswith("_"))
 
-    folder = Path(__file__).parent / "exercises"
-    return sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+
+def _module_of(slug: str) -> Path:
+    if slug not in slugs():
+        raise UsageError(f"there is no exercise {slug!r}; there are: {', '.join(slugs())}")
+    return EXERCISES / f"{slug}.py"
 
 
 class UsageError(Exception):

@@ -7,12 +7,12 @@ written at once, and the next run goes on from there.
 from __future__ import annotations
 
 import contextlib
-import itertools
+import gc
 import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Protocol
 
 from graders import history
-from graders.ahead import SandboxAhead
+from graders.ahead import SandboxAhead, modules_for
 from graders.authoring import Exercise, UsageError
-from graders.build import dumps, load, write_whole
+from graders.build import dumps, expect_instances, load, write_whole
 from graders.gradebook import Marks
-from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, modules_for, not_graded
+from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, not_graded, with_seed_of
 from graders.intake import NotGradable, receive, submitted_at
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
@@ -56,13 +56,15 @@ def grade_class(
     jobs: int = 0,
     scheduler: str = "",
     force: bool = False,
+    ahead: SandboxAhead | None = None,
     progress: Progress = lambda verdict, kept: None,
     started: Callable[[int], None] = lambda total: None,
 ) -> list[Verdict]:
     """Grade every hand-in of `exercise` in the course (or of `students`), in order of id; the verdicts.
 
-    In `jobs` processes here, or on the dask cluster whose `scheduler` is at that address.
-    Writes autograded/<student>/<slug>/ (notebook and verdict.json), the gradebook, and feedback/<student>/<slug>/.
+    In `jobs` processes here, whose sandbox may have been started `ahead`, or on the dask cluster whose `scheduler` is
+    at that address. Writes autograded/<student>/<slug>/ (notebook and verdict.json), the gradebook, and
+    feedback/<student>/<slug>/.
     """
     scheduler = scheduler or ("" if jobs else course.settings.scheduler)
     if scheduler:
@@ -71,26 +73,38 @@ def grade_class(
         reach(scheduler)
     released = _released(course, exercise)
     folders = _folders(course, exercise.slug, students)
-    new = force or any(_verdict(course, exercise, student) is None for student, _ in folders)
+    verdicts: list[Verdict] = []
+
+    def note(verdict: Verdict, kept: bool) -> None:
+        verdicts.append(verdict)
+        progress(verdict, kept)
+
+    def write(found: Received, graded: Graded) -> None:
+        _write(course, exercise, marks, found, graded)
+        note(graded.verdict, False)
+
     with contextlib.ExitStack() as stack:
-        ahead = None
-        if new and not scheduler:  # else there may be nothing that needs one
-            ahead = stack.enter_context(SandboxAhead(modules_for(exercise), course.settings))
         marks = stack.enter_context(Marks(course, exercise))
         _ensure_assignment(course, exercise, marks)
-        received = [_receive(course, exercise, released, student, folder) for student, folder in folders]
-        known = marks.graded()
-        kept = [] if force else [(r, v) for r in received if (v := _done(course, exercise, r)) and r.student in known]
-        todo = [r for r in received if all(r is not done for done, _ in kept)]
-        verdicts = [verdict for _, verdict in kept]
-        with _graded(course, exercise, released, todo, jobs, scheduler, ahead) as results:
-            started(len(received))
-            for verdict in verdicts:
-                progress(verdict, True)
-            for found, graded in results:
-                _write(course, exercise, marks, found, graded)
-                verdicts.append(graded.verdict)
-                progress(graded.verdict, False)
+        known = set() if force else marks.graded()
+        started(len(folders))
+        workers: Workers | None = None  # where nothing is new, none are wanted
+        futures: dict[Future[Graded], Received] = {}
+        for student, folder in folders:
+            found = _receive(course, exercise, released, student, folder)
+            done = _done(course, exercise, found) if student in known else None
+            if done is not None:
+                note(done, True)
+            elif found.problem is not None:
+                write(found, not_graded(exercise, student, released, found.problem, found.findings))
+            elif found.job is not None:
+                workers = workers or stack.enter_context(
+                    _workers(course, exercise, len(folders), jobs, scheduler, ahead)
+                )
+                futures[workers.submit(found.job)] = found
+        if workers is not None:
+            for found, graded in _results(workers, exercise, released, futures):
+                write(found, graded)
     return sorted(verdicts, key=lambda verdict: verdict.student)
 
 
@@ -105,6 +119,7 @@ def _released(course: Course, exercise: Exercise) -> Notebook:
             f" {exercise.slug}"
         )
     notebook = load(path)
+    expect_instances(exercise, notebook, "the released")
     points = {
         settings["grade_id"]: settings["points"]
         for cell in notebook["cells"]
@@ -120,8 +135,7 @@ def _released(course: Course, exercise: Exercise) -> Notebook:
 
 def _folders(course: Course, slug: str, students: Sequence[str]) -> list[tuple[str, Path]]:
     submitted = course.folder("submitted")
-    found = sorted(path for path in submitted.iterdir() if (path / slug).is_dir()) if submitted.is_dir() else []
-    chosen = [(path.name, path / slug) for path in found if not students or path.name in students]
+    chosen = [(student, folder) for student, folder in course.hand_ins(slug) if not students or student in students]
     missing = sorted(set(students) - {student for student, _ in chosen})
     if missing:
         raise UsageError(
@@ -159,16 +173,11 @@ def _receive(course: Course, exercise: Exercise, released: Notebook, student: st
         return replace(found, problem=finding)
     hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
     job = job_for(course.settings, exercise.slug, student, hand_in)
-    before = _verdict(course, exercise, student)
-    return replace(found, job=replace(job, seed=before.seed) if before and before.seed else job)
+    return replace(found, job=with_seed_of(_verdict(course, exercise, student), job))
 
 
 def _verdict(course: Course, exercise: Exercise, student: str) -> Verdict | None:
-    path = course.folder("autograded") / student / exercise.slug / VERDICT
-    try:
-        return Verdict.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    return history.verdict_in(course.folder("autograded") / student / exercise.slug)
 
 
 def _done(course: Course, exercise: Exercise, found: Received) -> Verdict | None:
@@ -235,65 +244,42 @@ class LocalWorkers:
 def _workers(
     course: Course, exercise: Exercise, many: int, jobs: int, scheduler: str, ahead: SandboxAhead | None
 ) -> Iterator[Workers]:
-    settings, modules = course.settings, modules_for(exercise)
-    if scheduler:
-        from graders.cluster import ClusterWorkers, Setup, code_digest
-
-        setup = Setup(modules, settings.limits(), settings.sandbox, code_digest())
-        with ClusterWorkers(scheduler, setup) as workers:
-            yield workers
-        return
-    count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
+    """Those who grade at most `many` hand-ins; they drop what has not begun when the class's run is given up."""
+    settings = course.settings
     with contextlib.ExitStack() as stack:
-        sandbox = (ahead or stack.enter_context(SandboxAhead(modules, settings))).ready()
-        pool = stack.enter_context(_pool(count, sandbox, "fork"))
-        yield LocalWorkers(pool, sandbox)
+        workers: Workers
+        if scheduler:
+            from graders.cluster import ClusterWorkers, Setup, code_digest
 
-
-@contextlib.contextmanager
-def _graded(
-    course: Course,
-    exercise: Exercise,
-    released: Notebook,
-    todo: Sequence[Received],
-    jobs: int,
-    scheduler: str,
-    ahead: SandboxAhead | None,
-) -> Iterator[Iterator[tuple[Received, Graded]]]:
-    """The results as they come, those first that need no worker."""
-    ready = [(r, not_graded(exercise, r.student, released, r.problem, r.findings)) for r in todo if r.problem]
-    waiting = [r for r in todo if r.job]
-    if not waiting:
-        yield iter(ready)
-        return
-    with _workers(course, exercise, len(waiting), jobs, scheduler, ahead) as workers:
+            setup = Setup(modules_for(exercise.slug), settings.limits(), settings.sandbox, code_digest())
+            workers = stack.enter_context(ClusterWorkers(scheduler, setup))
+        else:
+            count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
+            sandbox = (ahead or stack.enter_context(SandboxAhead(exercise.slug, settings))).ready()
+            gc.freeze()  # what is loaded stays: no collection need look through it, in the workers or at the end
+            workers = LocalWorkers(stack.enter_context(_pool(count, sandbox, "fork")), sandbox)
         try:
-            yield itertools.chain(ready, _results(workers, exercise, released, waiting))
+            yield workers
         except BaseException:
             workers.close()
             raise
 
 
 def _results(
-    workers: Workers, exercise: Exercise, released: Notebook, waiting: Sequence[Received]
+    workers: Workers, exercise: Exercise, released: Notebook, futures: Mapping[Future[Graded], Received]
 ) -> Iterator[tuple[Received, Graded]]:
     """Results as they are done; a hand-in whose worker was lost comes last, tried again by itself."""
-    futures = {workers.submit(found.job): found for found in waiting if found.job}
     lost = []
-    try:
-        for future in as_completed(futures):
-            found = futures[future]
-            try:
-                yield found, future.result()
-            except BrokenExecutor:
-                lost.append(found)
-            except UsageError:  # no hand-in's fault: it would be the same for all
-                raise
-            except Exception as bug:  # one hand-in never stops the class
-                yield found, _unexpected(exercise, released, found, bug)
-    except GeneratorExit:
-        workers.close()
-        raise
+    for future in as_completed(futures):
+        found = futures[future]
+        try:
+            yield found, future.result()
+        except BrokenExecutor:
+            lost.append(found)
+        except UsageError:  # no hand-in's fault: it would be the same for all
+            raise
+        except Exception as bug:  # one hand-in never stops the class
+            yield found, _unexpected(exercise, released, found, bug)
     for found in lost:
         yield found, _alone(workers, exercise, released, found)
 

@@ -12,6 +12,7 @@ from typing import Any
 from traitlets import Bool, Dict, Enum, Float, Integer, Unicode
 from traitlets.config import Config, Configurable
 
+from course.instances import canonical
 from graders.authoring import Exercise, UsageError, load_exercise
 from graders.sandbox.box import Limits
 
@@ -75,12 +76,23 @@ class QKV(Configurable):
     hand_in_seconds = Float(120.0, help="How long a whole hand-in may take, replays included.").tag(config=True)
     memory = Integer(2 << 30, help="Bytes a hand-in may allocate beyond what is loaded at its start.").tag(config=True)
     file_bytes = Integer(16 << 20, help="Bytes in one file that a hand-in writes.").tag(config=True)
+    scratch_bytes = Integer(64 << 20, help="Bytes in all files that a hand-in writes.").tag(config=True)
+    open_files = Integer(128, help="Files that a hand-in may have open.").tag(config=True)
+    threads = Integer(256, help="Threads that a hand-in may have.").tag(config=True)
+    output_characters = Integer(
+        1_000_000, help="Characters that one cell may show, pictures included; a fifth of them as printed text."
+    ).tag(config=True)
     jobs = Integer(0, help="Hand-ins graded at the same time; 0 takes the number of cores.").tag(config=True)
     scheduler = Unicode(
         help="The dask scheduler that classes are graded on, as 'tcp://10.0.0.7:8786'; empty for this machine."
     ).tag(config=True)
     points = Dict(
         help="Points other than an exercise's own, as {'slug': {'check': 3}}; build and release again after a change."
+    ).tag(config=True)
+    aliases = Dict(
+        key_trait=Unicode(),
+        value_trait=Unicode(),
+        help="Other ids that students write as theirs, as {'a.lovelace': 'ada'}: the declared id, and the roster's.",
     ).tag(config=True)
     reveal_expected = Bool(
         False, help="Show students what was expected on hidden inputs, too. Once shown, anyone can pass it on."
@@ -93,7 +105,23 @@ class QKV(Configurable):
 
     def limits(self) -> Limits:
         """The limits of one hand-in."""
-        return Limits(self.call_seconds, self.cell_seconds, self.hand_in_seconds, self.memory, self.file_bytes)
+        return Limits(
+            call=self.call_seconds,
+            cell=self.cell_seconds,
+            hand_in=self.hand_in_seconds,
+            memory=self.memory,
+            file=self.file_bytes,
+            files=self.open_files,
+            processes=self.threads,
+            scratch=self.scratch_bytes,
+            output=self.output_characters,
+        )
+
+    def aliases_of(self, student: str) -> list[str]:
+        """The ids that the notebooks of `student`, an id of the roster, may declare instead."""
+        return sorted(
+            canonical(declared) for declared, id in self.aliases.items() if canonical(id) == canonical(student)
+        )
 
     def exercise(self, slug: str) -> Exercise:
         """The exercise `slug` with the points set here."""
@@ -116,6 +144,12 @@ class Course:
         """The folder for `source`, `release`, `submitted`, `autograded` or `feedback`, as nbgrader is told."""
         told = self.config.CourseDirectory.get(f"{name}_directory", name)
         return self.root / str(told)
+
+    def hand_ins(self, slug: str) -> list[tuple[str, Path]]:
+        """The students whose hand-in of `slug` was collected, in order of id, each with its folder."""
+        submitted = self.folder("submitted")
+        found = sorted(path for path in submitted.iterdir() if (path / slug).is_dir()) if submitted.is_dir() else []
+        return [(path.name, path / slug) for path in found]
 
     @property
     def db_url(self) -> str:

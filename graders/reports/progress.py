@@ -41,8 +41,9 @@ class ClassProgress:
         self.total, self._began = total, time.monotonic()
         if self.stream.isatty():
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._live = Progress(*columns, TextColumn("{task.fields[counts]}"), console=Console(file=self.stream))
-            self._task = self._live.add_task(self.slug, total=total, counts="")
+            texts = (TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[counts]}"))
+            self._live = Progress(*columns, *texts, console=Console(file=self.stream))
+            self._task = self._live.add_task(self.slug, total=total, rate="", counts="")
             self._live.start()
         else:
             print(f"{self.slug}: {total} hand-ins", file=self.stream, flush=True)
@@ -53,7 +54,7 @@ class ClassProgress:
         self.kept += kept
         self.counts[outcome(verdict)] += 1
         if self._live is not None:
-            self._live.update(self._task, advance=1, counts=self._counts())
+            self._live.update(self._task, advance=1, rate=self._rate(), counts=self._counts())
         elif not kept:
             print(
                 f"{self.done}/{self.total} {verdict.student}: {verdict.score:g} of {verdict.max_score:g}"
@@ -67,11 +68,13 @@ class ClassProgress:
 
     def summary(self) -> str:
         """What was done, in one line."""
-        seconds = time.monotonic() - self._began
-        new = self.done - self.kept
-        rate = f"{new / seconds:.1f} a second" if new and seconds > 0 else "nothing to do"
         kept = f"; {self.kept} unchanged since an earlier run" if self.kept else ""
-        return f"{self.slug}: {self.done} hand-ins, {self._counts()} ({rate}{kept})"
+        return f"{self.slug}: {self.done} hand-ins, {self._counts()} ({self._rate() or 'nothing to do'}{kept})"
+
+    def _rate(self) -> str:
+        """Hand-ins graded by this run, per second; empty where there are none."""
+        seconds, new = time.monotonic() - self._began, self.done - self.kept
+        return f"{new / seconds:.1f} a second" if new and seconds > 0 else ""
 
     def __enter__(self) -> ClassProgress:
         return self

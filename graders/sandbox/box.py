@@ -33,7 +33,11 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What one hand-in may use: seconds for a call, a cell and the whole; bytes of memory above the start."""
+    """What one hand-in may use: seconds for a call, a cell and the whole; bytes of memory above the start.
+
+    `file` is bytes in one file, `files` open descriptors, `processes` threads, `scratch` bytes in all files, and `output`
+    what one cell may show, in characters.
+    """
 
     call: float = 10.0
     cell: float = 30.0
@@ -43,6 +47,7 @@ class Limits:
     files: int = 128
     processes: int = 256
     scratch: int = 64 << 20
+    output: int = 1_000_000
 
     def for_child(self) -> dict[str, int]:
         """The part that the kernel enforces in the child."""
@@ -183,6 +188,7 @@ class Sandbox:
             "shared": not outer,  # with all else that this user runs
             "scratch": writable,
             "scratch_bytes": self.limits.scratch,
+            "output": self.limits.output,
             "readable": [*mounts.readable(), f"{home}/inside"],
         }
         start = f"import sys; sys.path.insert(0, {home!r}); from inside.zygote import main; del sys.path[0]; main()"

@@ -19,6 +19,9 @@ START_SECONDS = 120.0
 GRACE_SECONDS = 1.0
 """How long a child may take, past its own alarm, to say that its time was up; then it is killed."""
 
+READ_AHEAD = 1 << 14
+"""Bytes taken at a time: most replies come in one piece, and are read in one."""
+
 LAYERS = {"limits", "capabilities", "landlock", "seccomp"}
 
 
@@ -41,6 +44,8 @@ class Child:
         self._control = control
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
+        self._events = select.poll()  # select() cannot watch a descriptor past 1024
+        self._read_ahead = bytearray()
         self._pidfd = -1
         self._nonce = 0
         try:
@@ -70,7 +75,7 @@ class Child:
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The reply to `request`; the child has `seconds` by its own clock and a little more by ours."""
-        if self._readable(0):
+        if self._read_ahead or self._await(select.POLLIN, 0):
             self._breach("it spoke without being asked")
         self._nonce += 1
         until = time.monotonic() + seconds + GRACE_SECONDS
@@ -83,11 +88,10 @@ class Child:
     def _send(self, frame: bytes, until: float) -> None:
         left = memoryview(frame)
         while left:
-            self._await(select.POLLOUT, until, "it did not listen")
             try:
                 left = left[self._channel.send(left) :]
             except BlockingIOError:
-                continue
+                self._await_until(select.POLLOUT, until, "it did not listen")
             except OSError:
                 self._died()
 
@@ -100,11 +104,11 @@ class Child:
             self._breach(str(error))
 
     def _read(self, size: int, until: float) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            self._await(select.POLLIN, until, "it did not answer in time")
+        while len(self._read_ahead) < size:
+            self._await_until(select.POLLIN, until, "it did not answer in time")
             try:
-                piece = self._channel.recv(min(size - len(data), 1 << 20))
+                # Never much more than was asked for: what is read ahead is a part of the grader's own memory.
+                piece = self._channel.recv(min(max(size - len(self._read_ahead), READ_AHEAD), 1 << 20))
             except BlockingIOError:
                 time.sleep(0.001)  # what woke us was no data; the deadline runs on
                 continue
@@ -112,21 +116,19 @@ class Child:
                 piece = b""
             if not piece:
                 self._died()
-            data += piece
-        return bytes(data)
+            self._read_ahead += piece
+        data = bytes(self._read_ahead[:size])
+        del self._read_ahead[:size]
+        return data
 
-    def _await(self, event: int, until: float, problem: str) -> None:
+    def _await_until(self, event: int, until: float, problem: str) -> None:
         left = until - time.monotonic()
-        if left <= 0 or not self._poll(event, left):
+        if left <= 0 or not self._await(event, left):
             self._end("timeout", problem)
 
-    def _readable(self, seconds: float) -> bool:
-        return self._poll(select.POLLIN, seconds)
-
-    def _poll(self, event: int, seconds: float) -> bool:
-        poll = select.poll()  # select() cannot watch a descriptor past 1024
-        poll.register(self._channel, event)
-        return bool(poll.poll(max(seconds, 0) * 1000))
+    def _await(self, event: int, seconds: float) -> bool:
+        self._events.register(self._channel, event)
+        return bool(self._events.poll(max(seconds, 0) * 1000))
 
     def _died(self) -> NoReturn:
         report = self._report()

@@ -14,15 +14,16 @@ import numpy as np
 
 Output = dict[str, Any]
 MAX_OUTPUTS = 600
-MAX_OUTPUT_BYTES = 2_000_000
-"""Of one cell, a little above what the child itself keeps to."""
 MAX_JSON_DEPTH = 30
 
 
-def outputs(reply: Mapping[str, Any]) -> list[Output]:
-    """A cell's outputs as nbformat has them: every value text, or JSON where its MIME type says so."""
+def outputs(reply: Mapping[str, Any], most: int) -> list[Output]:
+    """A cell's outputs as nbformat has them: every value text, or JSON where its MIME type says so.
+
+    The child keeps to `most` characters by itself; one that does not is cut off at twice as many.
+    """
     found = reply.get("outputs")
-    kept, left = [], MAX_OUTPUT_BYTES
+    kept, left = [], 2 * most
     for output in found[:MAX_OUTPUTS] if isinstance(found, list) else []:
         clean = _OUTPUTS.get(_string(output, "output_type"), _nothing)(output)
         left -= _size(clean)

@@ -129,7 +129,9 @@ class Session:
         if reply.get("timed_out") is True:
             self._cut_off.add(index)
             stopped = f"stopped after {seconds:.3g} s: {NEVER_ENDS}"
-        self.runs[index] = CellRun(replies.outputs(reply), replies.count(reply), reply.get("ok") is True, stopped)
+        self.runs[index] = CellRun(
+            replies.outputs(reply, self.limits.output), replies.count(reply), reply.get("ok") is True, stopped
+        )
 
     def _left(self) -> float:
         return self._until - time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,14 @@ from graders.sandbox import child as child_module
 from graders.sandbox import session as session_module
 from graders.sandbox.box import Limits, Sandbox, Stopped
 from graders.sandbox.session import Session
+from graders.settings import QKV
 from sandbox.conftest import LIMITS, call, printed, run
 
 GOOD = "def good(): return 1"
+LIMIT_TRAITS = (
+    "call_seconds", "cell_seconds", "hand_in_seconds", "memory", "file_bytes", "scratch_bytes", "open_files", "threads",
+    "output_characters",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -393,3 +399,19 @@ def test_limits_are_what_the_session_says() -> None:
     """The defaults are those of the design: 10 s a call, 30 s a cell, 120 s a hand-in."""
     assert (Limits().call, Limits().cell, Limits().hand_in) == (10, 30, 120)
     assert LIMITS.for_child()["memory"] == LIMITS.memory
+
+
+def test_every_limit_can_be_set_by_the_instructor() -> None:
+    """Each field of Limits has a trait, with the same default, and what is set arrives."""
+    assert QKV().limits() == Limits()
+    numbers = {name: 1000 + count for count, name in enumerate(LIMIT_TRAITS)}
+    assert sorted(asdict(QKV(**numbers).limits()).values()) == sorted(numbers.values())
+
+
+def test_output_limit_is_what_the_instructor_set() -> None:
+    """A fifth of it may be printed; a child that shows more is cut, and says so."""
+    with Sandbox(("numpy",), Limits(output=1000)) as sandbox, Session(sandbox, ["print('x' * 300)"]) as session:
+        (cell,) = session.run()
+    first, note = cell.outputs
+    assert first["text"] == "x" * 200
+    assert "was cut" in note["text"]

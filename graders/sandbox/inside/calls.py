@@ -76,8 +76,9 @@ def _backward(output: Any, upstream: Any, leaves: list[Any]) -> list[Any]:
     if not isinstance(output, torch.Tensor) or not output.requires_grad:
         return [None] * len(leaves)
     held = [leaf for leaf in _held(output) if not any(leaf is asked for asked in leaves)]
-    upstream = torch.as_tensor(upstream).to(output.dtype)
-    found = torch.autograd.grad(output, [*leaves, *held], upstream, allow_unused=True)
+    # Of a sum: given a gradient to start from, torch loads SymPy to compare shapes, which takes longer than the checks.
+    total = (output * torch.as_tensor(upstream).to(output.dtype)).sum()
+    found = torch.autograd.grad(total, [*leaves, *held], allow_unused=True)
     gradients, others = found[: len(leaves)], list(zip(held, found[len(leaves) :], strict=True))
     return [
         gradient if gradient is not None else _of_copy(leaf, others)

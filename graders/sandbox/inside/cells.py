@@ -26,10 +26,10 @@ from IPython.utils.text import SList
 from matplotlib.backends.registry import backend_registry
 from traitlets.config import Config
 
-MAX_TEXT = 200_000
-"""Characters that a cell may print."""
-MAX_DATA = 1_000_000
-"""Characters of what it displays besides; a plot takes about 20,000."""
+MOST = 1_000_000
+"""Characters that a cell may show, where nothing else is said; a plot takes about 20,000."""
+TEXT_SHARE = 5
+"""Of these a fifth may be printed: text is read, and a picture is looked at."""
 MAX_OUTPUTS = 500
 
 INLINE = "module://matplotlib_inline.backend_inline"
@@ -42,13 +42,14 @@ class Collector:
     """The outputs of the cell that runs now."""
 
     def __init__(self) -> None:
+        self.most = MOST
         self.reset()
 
     def reset(self) -> None:
         """Start a new cell."""
         self.outputs: list[Output] = []
         self.clear_next = self.cut = False
-        self.text_left, self.data_left = MAX_TEXT, MAX_DATA
+        self.text_left, self.data_left = self.most // TEXT_SHARE, self.most
 
     def clear(self, wait: bool) -> None:
         """Forget what was shown, now or when the next output comes; a progress bar may do so for ever."""
