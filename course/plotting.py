@@ -28,6 +28,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 BLUES = ListedColormap(colormaps["Blues"](np.linspace(0.0, 0.5, 128)))
 NUMBERED = 10
 """A matrix with more rows or columns than this is drawn without numbers, and its table shows the corner only."""
+BESIDE = ("predicted", "measured")
 WIDEST = 5.5
 """Inches. A wider picture is shrunk on a narrow screen until its words are hard to read."""
 
@@ -75,6 +76,32 @@ def _bars(heights: np.ndarray, labels: Sequence[Any], title: str, ylabel: str) -
     axes.set_ylabel(ylabel)
     axes.margins(y=0.15)
     return _figure(axes)
+
+
+def beside(predicted: Any, measured: Any, *, labels: Sequence[Any], title: str) -> None:
+    """Draw what was predicted above what was measured, a pair of bars for each label, on a scale of its own.
+
+    Raises ValueError where `labels` do not fit.
+    """
+    grid = _matrix(np.stack([_array(predicted).ravel(), _array(measured).ravel()]), BESIDE, labels)
+    show(lambda: _beside(grid, labels, title), _table(grid.T, labels, BESIDE, None, title))
+
+
+def _beside(grid: np.ndarray, labels: Sequence[Any], title: str) -> Figure:
+    figure = _sheet(4.8, 0.6 + 0.95 * len(labels))
+    figure.suptitle(title, color=INK, fontsize=11, x=0.03, ha="left", wrap=True)
+    for axes, label, pair in zip(figure.subplots(len(labels), squeeze=False).ravel(), labels, grid.T, strict=True):
+        _dress(axes, str(label))
+        # Relative to the larger, so that no number is too large to be drawn.
+        drawn = axes.barh(
+            BESIDE, pair / (np.nanmax(np.abs(pair), initial=0.0) or 1.0), color=COLOURS[:2], edgecolor=INK
+        )
+        axes.bar_label(drawn, labels=[_number(value, None) for value in pair], padding=4, color=INK, fontsize=10)
+        axes.invert_yaxis()
+        axes.margins(x=0.2)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
+    return figure
 
 
 def lines(x: Any, series: Mapping[str, Any], *, title: str, xlabel: str, ylabel: str, logy: bool = False) -> None:
@@ -200,9 +227,19 @@ def _arrow(bend: float) -> dict[str, Any]:
 
 
 def _axes(width: float, height: float, title: str) -> Axes:
+    axes = _sheet(width, height).add_subplot()
+    _dress(axes, title)
+    return axes
+
+
+def _sheet(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # type: ignore[union-attr, call-arg]
-    axes = figure.add_subplot(facecolor=PAPER)
+    return figure
+
+
+def _dress(axes: Axes, title: str) -> None:
+    axes.set_facecolor(PAPER)
     axes.set_title(title, color=INK, fontsize=11, loc="left", wrap=True)
     axes.tick_params(colors=INK, labelsize=10)
     axes.xaxis.label.set_color(INK)
@@ -210,7 +247,6 @@ def _axes(width: float, height: float, title: str) -> Axes:
     for side, spine in axes.spines.items():
         spine.set_color(FAINT)
         spine.set_visible(side in ("left", "bottom"))
-    return axes
 
 
 def _figure(axes: Axes) -> Figure:

@@ -63,7 +63,9 @@ def build(exercise: Exercise, lesson: list[Cell]) -> Notebook:
     _check_placed(exercise, cells)
     _unique_ids(cells)
     notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    made = {"assignment": exercise.slug, "digest": digest(notebook)}
+    made: dict[str, Any] = {"assignment": exercise.slug, "digest": digest(notebook)}
+    if exercise.instances is not None:
+        made["instances"] = exercise.instances
     return {**notebook, "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}, "qkv": made}}
 
 
@@ -225,6 +227,23 @@ def load(path: Path) -> Notebook:
 def was_edited(notebook: Notebook) -> bool:
     """Whether the cells differ from what `build` once wrote there."""
     return notebook["metadata"].get("qkv", {}).get("digest") != digest(notebook)
+
+
+def expect_instances(exercise: Exercise, notebook: Notebook, what: str) -> None:
+    """Raises UsageError where `what`, a `notebook` of `exercise`, has other numbers drawn than would be drawn now."""
+    frozen = notebook["metadata"].get("qkv", {}).get("instances")
+    if exercise.instances != frozen:
+        raise UsageError(
+            f"{what} {exercise.slug} has {_drawn(frozen)}, but the installed course draws {_drawn(exercise.instances)}:"
+            " set VERSION and TERM in course/instances.py back, or build, release and hand out the notebook again;"
+            " nothing was done"
+        )
+
+
+def _drawn(frozen: Any) -> str:
+    if not isinstance(frozen, dict):
+        return "no numbers of one's own"
+    return f"numbers of version {frozen.get('version')}, term {frozen.get('term')!r}"
 
 
 def fresh(exercise: Exercise) -> Notebook:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -220,6 +221,58 @@ def new(slug: str, title: str) -> int:
     return FULL
 
 
+@main.command()
+@slug_argument()
+@click.argument("answer", type=click.Path(path_type=Path), metavar="ANSWER.py")
+@click.option("--id", "id", metavar="ID", help="What to call the idea, as in forgets_the_batch.")
+@click.option("--sentence", metavar="TEXT", help="What its authors read: You …")
+@click.option("--hint", metavar="TEXT", help="Where they should look; may be empty.")
+@in_words
+def learn(slug: str, answer: Path, id: str | None, sentence: str | None, hint: str | None) -> int:
+    """Add a wrong answer that you met to the catalogue, so that whoever hands it in next is told what it is.
+
+    \b
+    qkv learn fused_self_attention answer.py
+    qkv learn fused_self_attention answer.py --id halves_the_scale --sentence "You halve the scale." --hint ""
+
+    Judges the answer first and says what it fails; on a terminal it then asks for what is missing. Refused are an
+    answer that passes, one that has a name already, and one that could not be told from another.
+    Reads the file, writes graders/exercises/learned/SLUG/ID.py. That keeps the code as it is, so take names out of it
+    first. It runs in the sandbox alone, and the laws that `make test` tries hold over it. Marks never change.
+    """
+    from graders.authoring import load_exercise
+    from graders.learn import CALL_SECONDS, examine
+    from graders.learn import learn as keep
+    from graders.learned import behind, shown
+    from graders.sandbox.box import Limits, Sandbox
+    from graders.single import read_answer
+
+    exercise = load_exercise(slug)
+    source = read_answer(answer)
+    with Sandbox(exercise.uses, Limits(call=CALL_SECONDS)) as walls, behind(walls):
+        found = examine(exercise, source)
+        click.echo(f"{found.replaces} first fails {found.first_fails}: {found.what}")
+        told = _asked_for({"id": id, "sentence": sentence, "hint": hint})
+        path = keep(exercise, source, found, **told)
+    click.echo(f"{shown(path)} written; qkv grade {slug} --force names it in what was graded before, too")
+    return FULL
+
+
+def _asked_for(options: dict[str, str | None]) -> dict[str, str]:
+    """The options, those that are missing from whoever sits at the terminal."""
+    from graders.authoring import UsageError
+
+    if not sys.stdin.isatty():
+        missing = [f"--{name}" for name, value in options.items() if value is None and name != "hint"]
+        if missing:
+            raise UsageError(f"there is no terminal to ask at; give {' and '.join(missing)}")
+        return {name: value or "" for name, value in options.items()}
+    return {
+        name: click.prompt(name, default="" if name == "hint" else None, show_default=False) if value is None else value
+        for name, value in options.items()
+    }
+
+
 # --- grading ----------------------------------------------------------------------------------------------------------
 
 
@@ -248,15 +301,24 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, scheduler: str, force
     interrupted run can simply be started again. Workers of a cluster need the installed package, not this folder.
     Exit code: 0 everyone was graded, 3 someone could not be.
     """
-    from graders.classroom import grade_class
-    from graders.reports.progress import ClassProgress
-    from graders.reports.table import show_class
+    from graders.ahead import SandboxAhead, needs_sandbox
 
     if jobs and scheduler:
         raise click.UsageError("--jobs is for this machine; with --scheduler the cluster has as many as it has workers")
     course = _course()
-    exercise = course.settings.exercise(slug)
-    with ClassProgress(slug) as progress:
+    scheduler = scheduler or ("" if jobs else course.settings.scheduler)
+    with contextlib.ExitStack() as stack:
+        ahead = None
+        if not scheduler and needs_sandbox(course, slug, students, force=force):
+            ahead = stack.enter_context(SandboxAhead(slug, course.settings))
+        # Only now what takes seconds to import.
+        from graders.reports.progress import ClassProgress
+
+        progress = stack.enter_context(ClassProgress(slug))
+        exercise = course.settings.exercise(slug)
+        from graders.classroom import grade_class
+        from graders.reports.table import show_class
+
         verdicts = grade_class(
             course,
             exercise,
@@ -264,6 +326,7 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, scheduler: str, force
             jobs=jobs,
             scheduler=scheduler,
             force=force,
+            ahead=ahead,
             progress=progress.graded,
             started=progress.started,
         )
@@ -343,7 +406,7 @@ def check(notebook: Path, student: str, json_path: Path | None, seed: int | None
     help="Write a list of verdicts here, in the order given; - is stdout.",
 )
 @click.option("--seed", type=int, help="Hidden inputs of an earlier verdict.")
-@click.option("--counterexample", is_flag=True, help="Show the smallest input on which each wrong function is wrong.")
+@click.option("--counterexample", is_flag=True, help="Show the smallest input on which each wrong answer is wrong.")
 @sandbox_options
 @in_words
 def judge(
@@ -373,11 +436,11 @@ def judge(
     verdicts = judge_files(slug, answers, student, seed, sandbox)
     _report(verdicts, json_path, many=True)
     if counterexample:
-        _show_counterexamples(slug, answers, sandbox, aside=str(json_path) == "-")
+        _show_counterexamples(slug, answers, student, sandbox, aside=str(json_path) == "-")
     return _code(verdicts)
 
 
-def _show_counterexamples(slug: str, answers: tuple[Path, ...], sandbox: str, *, aside: bool) -> None:
+def _show_counterexamples(slug: str, answers: tuple[Path, ...], student: str, sandbox: str, *, aside: bool) -> None:
     """Print them after the verdicts, `aside` on stderr where stdout is for a program."""
     from graders.authoring import load_exercise
     from graders.counterexample import counterexamples
@@ -386,7 +449,7 @@ def _show_counterexamples(slug: str, answers: tuple[Path, ...], sandbox: str, *,
     exercise = load_exercise(slug)
     with Sandbox(exercise.uses, kind=sandbox) as walls:  # type: ignore[arg-type]
         for path in answers:
-            text = counterexamples(exercise, path.read_text(encoding="utf-8-sig", errors="replace"), walls)
+            text = counterexamples(exercise, path.read_text(encoding="utf-8-sig", errors="replace"), walls, student)
             click.echo(f"\n{path.name}: {text}", err=aside)
 
 

@@ -1,6 +1,7 @@
 """The smallest input on which an answer is wrong, in numbers that a person can check by hand; for instructors.
 
-Inputs are drawn from the signatures of the references, which state every shape; hypothesis searches and shrinks.
+Inputs are drawn from the signatures of the references, which state every shape; hypothesis searches and shrinks. Where
+an answer is numbers of a student's own, the idea that explains them is tried on other numbers.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import re
 import tempfile
 import typing
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from graders.authoring import CheckFailed, Exercise, UsageError, expect_close, expect_unchanged, fields
+from graders.authoring import CheckFailed, Exercise, Misconception, UsageError, expect_close, expect_unchanged, fields
+from graders.diagnosis import explain
+from graders.reports.counter_example import Pair
 from graders.reports.message import number
 from graders.reports.quote import printable
 from graders.sandbox.box import Sandbox, Stopped
@@ -35,12 +38,13 @@ NO_ANSWER = ("Missing", "NotImplementedError")
 
 @dataclass(frozen=True)
 class Search:
-    """One kind of input: `entries` from the simplest on, as `dtype`; only lengths reach `longest`."""
+    """One kind of input: `entries` from the simplest on, as `dtype`; lengths reach `longest`, other sizes `widest`."""
 
     entries: tuple[float, ...]
     longest: int
     widest: int
     dtype: type = np.float64
+    batches: int = 3
 
 
 SMALL = (0, 1, -1, 2, -2, 3, -3)
@@ -50,6 +54,8 @@ SEARCHES = (
     # One column of entries up to 5.5 makes scores up to 5.5⁴ = 915: beyond exp's range, within the contract's ±1000.
     Search((0, 1, -1, 5.5, -5.5), longest=2, widest=1),
 )
+ALONE = Search(SMALL[:4], longest=2, widest=2, batches=1)
+"""Where much must be drawn, as all that a class is made of, one short sequence is tried before all else."""
 SCALES = (1.0, 0.5)
 
 
@@ -73,21 +79,21 @@ class Found:
         return "\n".join(lines)
 
 
-def counterexamples(exercise: Exercise, source: str, sandbox: Sandbox) -> str:
-    """For each function of `exercise` that `source` answers wrongly, the smallest input that shows it, as plain text.
+def counterexamples(exercise: Exercise, source: str, sandbox: Sandbox, id: str = "") -> str:
+    """For each answer in `source` that is wrong, the smallest input that shows it, as plain text.
 
-    Raises UsageError where hypothesis is missing or the exercise asks for no function.
+    `id` is the student's, for exercises with personal numbers. Raises UsageError where hypothesis is missing.
     """
     hypothesis = _hypothesis()
-    functions = [name for name, answer in exercise.answers.items() if answer.before.lstrip().startswith("def ")]
-    if not functions:
-        raise UsageError(f"{exercise.slug} asks for no function, so there is no input to search")
     with Session(sandbox, [source]) as session:
         session.run()
-        found = [_search(hypothesis, exercise, name, Student(session.perform)) for name in functions]
+        if exercise.notebook is not None:
+            return "\n\n".join(_of_ideas(hypothesis, exercise, session, id)) or "nothing is wrong"
+        names = [name for name, answer in exercise.answers.items() if answer.before.startswith("def ")]
+        names += exercise.trials
+        found = [_search(hypothesis, exercise, name, Student(session.perform)) for name in names]
     told = [one.text() for one in found if one is not None]
-    nothing = f"no counter-example found among small inputs of {', '.join(functions)}"
-    return "\n\n".join(told) or nothing
+    return "\n\n".join(told) or f"no counter-example found among small inputs of {', '.join(names)}"
 
 
 def _hypothesis() -> ModuleType:
@@ -103,24 +109,29 @@ def _hypothesis() -> ModuleType:
 
 
 def _search(hypothesis: ModuleType, exercise: Exercise, name: str, student: Student) -> Found | None:
-    trial = _Trial(exercise, name, student)
-    for search in SEARCHES:
-        with contextlib.suppress(_Enough, hypothesis.errors.HypothesisException):
-            hypothesis.find(
-                _inputs(exercise.references[name], search),
-                trial.fails,
-                settings=hypothesis.settings(
-                    max_examples=TRIES,
-                    phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-                    deadline=None,
-                    database=None,
-                    derandomize=True,
-                    suppress_health_check=list(hypothesis.HealthCheck),
-                ),
-            )
+    trial = _Tried(exercise, name, student) if name in exercise.trials else _Trial(exercise, name, student)
+    for search in trial.searches:
+        _find(hypothesis, trial.inputs(search), trial.fails)
         if trial.found is not None or trial.over:
             break
     return trial.found
+
+
+def _find(hypothesis: ModuleType, inputs: Any, fails: Callable[[dict[str, Any]], bool]) -> None:
+    """Have hypothesis look for the smallest of `inputs` that fails; what it saw, `fails` keeps."""
+    with contextlib.suppress(_Enough, hypothesis.errors.HypothesisException):
+        hypothesis.find(
+            inputs,
+            fails,
+            settings=hypothesis.settings(
+                max_examples=TRIES,
+                phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+                deadline=None,
+                database=None,
+                derandomize=True,
+                suppress_health_check=list(hypothesis.HealthCheck),
+            ),
+        )
 
 
 # --- one try ----------------------------------------------------------------------------------------------------------
@@ -133,6 +144,8 @@ class _Enough(BaseException):
 class _Trial:
     """Asks both sides, and keeps the last input on which they differ: hypothesis ends with the smallest."""
 
+    searches: tuple[Search, ...] = SEARCHES
+
     def __init__(self, exercise: Exercise, name: str, student: Student) -> None:
         self.exercise, self.name, self.student = exercise, name, student
         self.right = LocalStudent(exercise.references)
@@ -140,14 +153,18 @@ class _Trial:
         self.over = False
         self._since = 0
 
+    def inputs(self, search: Search) -> Any:
+        """A strategy for the arguments."""
+        return _inputs(self.exercise.references[self.name], search)
+
     def fails(self, arguments: dict[str, Any]) -> bool:
-        """Whether the student's function is wrong on `arguments`; raises _Enough where it should not be asked again."""
+        """Whether the student's answer is wrong on `arguments`; raises _Enough where it should not be asked again."""
         self.right.trace.clear()
         self.student.trace.clear()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                right = self.right.observe(self.name, *arguments.values()).value
+                right = self._truth(arguments)
             except StudentError:
                 return False  # no input of this function's
             problem = self._problem(arguments, right)
@@ -159,21 +176,26 @@ class _Trial:
             raise _Enough
         return problem is not None
 
+    def _truth(self, arguments: dict[str, Any]) -> Any:
+        return self.right.observe(self.name, *arguments.values()).value
+
     def _problem(self, arguments: dict[str, Any], right: Any) -> Any:
         """What is wrong with the student's reply: the value, or words; None if nothing is."""
         try:
-            seen = self.student.observe(self.name, *arguments.values())
+            return self._asked(arguments, right)
         except StudentError as error:
             self.over = error.type in NO_ANSWER
             return None if self.over else f"raises {error.type}"
         except Stopped as stop:
             self.over = True
             return stop.reason if stop.cause == "timeout" else None
-        before = [_array(value) for value in arguments.values()]
-        try:
-            expect_unchanged(before, seen.arguments, names=list(arguments))
         except CheckFailed as failure:
             return failure.what
+
+    def _asked(self, arguments: dict[str, Any], right: Any) -> Any:
+        seen = self.student.observe(self.name, *arguments.values())
+        before = [_array(value) for value in arguments.values()]
+        expect_unchanged(before, seen.arguments, names=list(arguments))
         return None if self._right(seen.value, before, right) else _plain(seen.value)
 
     def _right(self, value: Any, arguments: Sequence[Any], right: Any) -> bool:
@@ -182,6 +204,66 @@ class _Trial:
             return accepted(value, *arguments) if accepted else agree(value, right)
         except CheckFailed:
             return False
+
+
+class _Tried(_Trial):
+    """An answer that is no function, asked as its exercise says; what is right may depend on what it is made of."""
+
+    searches = (ALONE, *SEARCHES)
+
+    def inputs(self, search: Search) -> Any:
+        return _inputs(self.exercise.trials[self.name], search)
+
+    def _truth(self, arguments: dict[str, Any]) -> Any:
+        return self.exercise.trials[self.name](self.right, *arguments.values())[1]
+
+    def _asked(self, arguments: dict[str, Any], right: Any) -> Any:
+        value, theirs = self.exercise.trials[self.name](self.student, *arguments.values())
+        return None if agree(value, theirs) else _plain(value)
+
+
+# --- numbers of one's own ---------------------------------------------------------------------------------------------
+
+
+def _of_ideas(hypothesis: ModuleType, exercise: Exercise, session: Session, id: str) -> Iterator[str]:
+    """For each answer that is wrong on the student's own numbers: small ones on which its idea is wrong, in words."""
+    for check in exercise.checks.values():
+        student = Student(session.perform, id=id)
+        try:
+            check(student, exercise.rng(check.id, 0))
+        except CheckFailed as failure:
+            ideas = explain(exercise, check, 0, student.trace)
+            found = _other_numbers(hypothesis, exercise, ideas[0]) if ideas else None
+            yield found.text() if found else f"{failure.what}; no idea explains it, so it is tried on no other numbers"
+
+
+def _other_numbers(hypothesis: ModuleType, exercise: Exercise, idea: Misconception) -> Found | None:
+    """The smallest numbers of the shapes that students get on which `idea` gives something finite and wrong."""
+    from hypothesis import strategies as st
+
+    pair = Pair(exercise.references[idea.replaces], idea.answer, exercise.references)
+    own = exercise.names(id="anyone")
+    shapes = {name: own[name].shape for name in pair.parameters()}
+    found: list[Found] = []
+
+    def fails(given: dict[str, np.ndarray]) -> bool:
+        with np.errstate(all="ignore"):
+            right, wrong = (pair.call(function, given) for function in (pair.reference, pair.wrong))
+            shown = {**given, **pair.steps(given)}
+        if not np.isfinite(wrong).all() or agree(wrong, right):
+            return False
+        found.append(Found(idea.replaces, shown, wrong, right))
+        return True
+
+    _find(hypothesis, st.fixed_dictionaries({name: _small(st, shape) for name, shape in shapes.items()}), fails)
+    return found[-1] if found else None
+
+
+def _small(st: ModuleType, shape: tuple[int, ...]) -> Any:
+    """Arrays of 0, 1 and 2."""
+    size = int(np.prod(shape))
+    entries = st.lists(st.integers(0, 2), min_size=size, max_size=size)
+    return entries.map(lambda numbers: np.array(numbers, dtype=np.float64).reshape(shape))
 
 
 def agree(value: Any, right: Any) -> bool:
@@ -222,11 +304,11 @@ def _array(argument: Any) -> Any:
 
 
 def _inputs(reference: Any, search: Search) -> Any:
-    """A strategy for the arguments of `reference`, by name."""
+    """A strategy for the arguments of `reference`, by name; the student whom a trial asks is none."""
     from hypothesis import strategies as st
 
     hints = typing.get_type_hints(reference)
-    parameters = inspect.signature(reference).parameters
+    parameters = [name for name in inspect.signature(reference).parameters if hints.get(name) is not Student]
 
     @st.composite
     def draw_arguments(draw: Any) -> dict[str, Any]:
@@ -259,9 +341,9 @@ def _shape(draw: Any, st: ModuleType, dims: str, search: Search, sizes: dict[str
     for dim in dims.split():
         symbol = re.sub(r"^\d*\*", "", dim)
         if symbol not in sizes:
-            length = symbol.startswith(("T", "B"))
             least = 0 if dim.startswith("*") else 1
-            sizes[symbol] = draw(st.integers(least, search.longest if length or not least else search.widest))
+            most = {"B": min(search.batches, search.longest), "T": search.longest}.get(symbol[0], search.widest)
+            sizes[symbol] = draw(st.integers(least, most if least else search.longest))
         factor = int(dim.split("*")[0]) if re.match(r"\d", dim) else 1
         shape += [] if dim.startswith("*") and sizes[symbol] == 0 else [factor * sizes[symbol]]
     return tuple(shape)

@@ -35,6 +35,7 @@ class HandInJob:
     points: Mapping[str, float] = field(default_factory=dict)
     seed: int = field(default_factory=lambda: secrets.randbits(48))
     reveal: bool = False
+    aliases: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -42,7 +43,8 @@ class HandInJob:
         sources = [source for _, source in executable(self.hand_in.notebook)]
         findings = [finding.message for finding in self.hand_in.findings]
         release = self.hand_in.notebook["metadata"].get("qkv")
-        parts = [self.slug, self.student, sources, findings, release, sorted(self.points.items()), self.reveal]
+        told = [sorted(self.points.items()), self.reveal, self.aliases]
+        parts = [self.slug, self.student, sources, findings, release, *told]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
@@ -58,19 +60,20 @@ class Graded:
 def job_for(settings: QKV, slug: str, student: str, hand_in: HandIn) -> HandInJob:
     """The job that grades `hand_in` as this course's settings say."""
     points = dict(settings.points.get(slug, {}))
-    return HandInJob(slug, student, hand_in, points=points, reveal=settings.reveal_expected)
+    aliases = tuple(settings.aliases_of(student))
+    return HandInJob(slug, student, hand_in, points=points, reveal=settings.reveal_expected, aliases=aliases)
 
 
-def modules_for(exercise: Exercise) -> tuple[str, ...]:
-    """What the sandbox should have loaded before it runs notebooks of `exercise`."""
-    return (*exercise.uses, "jaxtyping", "course.checking", "course.plotting")
+def with_seed_of(before: Verdict | None, job: HandInJob) -> HandInJob:
+    """`job` on the hidden inputs of the verdict that was given before, if there was one."""
+    return replace(job, seed=before.seed) if before is not None and before.seed else job
 
 
 def grade_hand_in(job: HandInJob, sandbox: Sandbox) -> Graded:
     """Grade one hand-in; whatever is wrong with it is in the verdict."""
     exercise = load_exercise(job.slug).with_points(job.points)
     sources = tuple(source for _, source in executable(job.hand_in.notebook))
-    plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal)
+    plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal, job.aliases)
     verdict, runs = grade(plan, sandbox)
     verdict = replace(verdict, fingerprint=job.fingerprint)
     return Graded(verdict, with_outputs(job.hand_in.notebook, verdict, runs), job.hand_in.answered)

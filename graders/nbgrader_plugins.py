@@ -8,16 +8,21 @@ as `qkv grade`: intake reads the hand-in in place of nbgrader's exporter, `Grade
 from __future__ import annotations
 
 import atexit
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbconvert.exporters import Exporter, NotebookExporter
+from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from graders.build import load
+from graders import history
+from graders.ahead import modules_for
+from graders.authoring import ExerciseError, UsageError
+from graders.build import expect_instances, load
 from graders.classroom import answers_in
-from graders.hand_in import Graded, grade_hand_in, job_for, modules_for, not_graded
+from graders.hand_in import Graded, grade_hand_in, job_for, not_graded, with_seed_of
 from graders.intake import HandIn, NotGradable, receive
 from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
@@ -30,7 +35,19 @@ metadata never gets so far."""
 
 
 class IntakeExporter(NotebookExporter):
-    """Reads a hand-in through intake when nbgrader sanitises it; an ordinary notebook exporter otherwise."""
+    """Reads a hand-in through intake when nbgrader sanitises it; an ordinary notebook exporter otherwise.
+
+    `past` holds what is known of earlier versions, by student and assignment: nbgrader makes an exporter before it
+    deletes what an earlier grading left.
+    """
+
+    def __init__(self, *args: Any, **kw: Any) -> None:
+        super().__init__(*args, **kw)
+        self.past = {}
+        for student, slug in _assigned(self.parent):
+            self.past[student, slug] = history.past(_directory(self.parent, "autograded", student, slug))
+        for slug in {slug for _, slug in self.past}:
+            _refuse_other_numbers(self.parent, slug)
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
         """Rebuild the hand-in in `filename`, unless nbgrader is past sanitising."""
@@ -40,6 +57,26 @@ class IntakeExporter(NotebookExporter):
         released = load(_directory(self.parent, "release", ".", slug) / f"{slug}.ipynb")
         notebook = _rebuilt(Path(filename).parent, slug, released)
         return self.from_notebook_node(notebook, resources, **kw)
+
+
+def _assigned(converter: Any) -> list[tuple[str, str]]:
+    """Student and assignment of each hand-in that `converter` is about to grade."""
+    folders = getattr(converter, "assignments", None) or {}
+    if not folders:
+        return []
+    pattern = converter._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
+    found = [re.match(pattern, folder) for folder in folders]
+    return [(match["student"], match["assignment"]) for match in found if match]
+
+
+def _refuse_other_numbers(converter: Any, slug: str) -> None:
+    """Nothing is graded where students drew other numbers than the grader would; nbgrader ends in one line."""
+    try:
+        released = load(_directory(converter, "release", ".", slug) / f"{slug}.ipynb")
+        expect_instances(settings_of(converter).exercise(slug), released, "the released")
+    except (UsageError, ExerciseError) as error:
+        converter.log.error(str(error))
+        raise NbGraderException(str(error)) from None
 
 
 def _rebuilt(folder: Path, slug: str, released: dict[str, Any]) -> nbformat.NotebookNode:
@@ -69,7 +106,8 @@ class Grade(NbGraderPreprocessor):
         student, slug = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         settings = settings_of(self)
         folder = _directory(self.parent.parent, "autograded", student, slug)
-        graded = self._graded(nb, student, slug, settings, folder)
+        past = self.parent.past.get((student, slug), history.Past())
+        graded = self._graded(nb, student, slug, settings, past)
         nb.metadata.pop(KEY, None)
         for cell, made in zip(nb.cells, graded.notebook["cells"], strict=True):
             if cell.cell_type == "code":
@@ -77,10 +115,11 @@ class Grade(NbGraderPreprocessor):
                 cell.outputs = [nbformat.from_dict(output) for output in made["outputs"]]
                 cell.execution_count = made["execution_count"]
         folder.mkdir(parents=True, exist_ok=True)
+        history.keep(folder, graded.verdict, past)
         (folder / VERDICT).write_text(graded.verdict.to_json(), encoding="utf-8")
         return nb, resources
 
-    def _graded(self, nb: Any, student: str, slug: str, settings: QKV, folder: Path) -> Graded:
+    def _graded(self, nb: Any, student: str, slug: str, settings: QKV, past: history.Past) -> Graded:
         exercise = settings.exercise(slug)
         released = load(_directory(self.parent.parent, "release", ".", slug) / f"{slug}.ipynb")
         notebook = _with_released_tests(_as_dict(nb), released)
@@ -90,8 +129,8 @@ class Grade(NbGraderPreprocessor):
         if "problem" in noted:
             return not_graded(exercise, student, notebook, Finding(**noted["problem"]))
         hand_in = HandIn(notebook, tuple(Finding(**f) for f in noted["findings"]), tuple(noted["answered"]))
-        job = job_for(settings, slug, student, hand_in)
-        return grade_hand_in(job, self._sandbox(modules_for(exercise), settings))
+        job = with_seed_of(past.verdict, job_for(settings, slug, student, hand_in))
+        return grade_hand_in(job, self._sandbox(modules_for(exercise.slug), settings))
 
     def _sandbox(self, modules: tuple[str, ...], settings: QKV) -> Sandbox:
         if modules not in self._sandboxes:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from graders.authoring import Exercise, UsageError
+from graders.build import expect_instances, load
 from graders.settings import Course, prepare_nbgrader
 
 
@@ -18,6 +19,7 @@ def release(course: Course, exercise: Exercise) -> Path:
             f"{exercise.slug} is not built: there is no {source.relative_to(course.root)}; run qkv build"
             f" {exercise.slug}"
         )
+    expect_instances(exercise, load(source), "the built")
     prepare_nbgrader()
     from nbgrader.converters import GenerateAssignment
     from nbgrader.converters.base import NbGraderException

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graders.ahead import modules_for
 from graders.authoring import Exercise, UsageError, load_exercise, slugs
-from graders.build import load
+from graders.build import expect_instances, load
 from graders.grading import Job, grade, ungraded
-from graders.hand_in import Notebook, grade_hand_in, job_for, modules_for
+from graders.hand_in import Notebook, grade_hand_in, job_for
 from graders.intake import NotGradable, grade_ids, read_notebook, rebuild
 from graders.sandbox.box import Limits, Sandbox
 from graders.settings import Course
@@ -31,6 +32,7 @@ def check_notebook(course: Course, path: Path, student: str, seed: int | None, k
         return ungraded(course.settings.exercise(path.stem), student, problem.finding)
     slug, released = _assignment(course, submitted, path)
     exercise = course.settings.exercise(slug)
+    expect_instances(exercise, released, "the released")
     try:
         hand_in = rebuild(submitted, released)
     except NotGradable as problem:
@@ -39,7 +41,7 @@ def check_notebook(course: Course, path: Path, student: str, seed: int | None, k
     settings = course.settings
     job = job_for(settings, slug, student, replace(hand_in, findings=findings))
     job = job if seed is None else replace(job, seed=seed)
-    with Sandbox(modules_for(exercise), settings.limits(), kind) as sandbox:
+    with Sandbox(modules_for(exercise.slug), settings.limits(), kind) as sandbox:
         return grade_hand_in(job, sandbox).verdict
 
 
@@ -72,14 +74,22 @@ def judge_files(
         return [_judge_file(exercise, path, student, seed, sandbox) for path in paths]
 
 
-def _judge_file(exercise: Exercise, path: Path, student: str, seed: int | None, sandbox: Sandbox) -> Verdict:
+def read_answer(path: Path) -> str:
+    """The text of an answer in a Python file; UsageError where it cannot be read."""
     try:
         data = path.read_bytes()
         if len(data) > MAX_ANSWER_BYTES:
             raise ValueError(f"it has {len(data)} bytes; at most {MAX_ANSWER_BYTES} are read")
-        source = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        return ungraded(exercise, student, Finding("error", "unreadable", f"{path} cannot be read: {error}"))
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def _judge_file(exercise: Exercise, path: Path, student: str, seed: int | None, sandbox: Sandbox) -> Verdict:
+    try:
+        source = read_answer(path)
+    except UsageError as error:
+        return ungraded(exercise, student, Finding("error", "unreadable", str(error)))
     job = Job(exercise, student, (source,)) if seed is None else Job(exercise, student, (source,), seed=seed)
     verdict, _ = grade(job, sandbox)
     return verdict if student else replace(verdict, student=path.stem)

@@ -6,7 +6,7 @@ the values pass through the same encoding, so a check sees plain arrays and cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,17 @@ import numpy as np
 from graders.sandbox.inside import calls, wire
 from graders.sandbox.inside.wire import ModuleState, Other, Structure, Tensor
 
-__all__ = ["LocalStudent", "ModuleState", "Observation", "Other", "Structure", "Student", "StudentError", "Tensor"]
+__all__ = [
+    "Elsewhere",
+    "LocalStudent",
+    "ModuleState",
+    "Observation",
+    "Other",
+    "Structure",
+    "Student",
+    "StudentError",
+    "Tensor",
+]
 
 Perform = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -44,13 +54,15 @@ class Student:
     """The student's answer as a check sees it; `trace` keeps what every request brought back, for the diagnosis.
 
     `id` is the roster's, set by the grader, for checks whose right answer differs from student to student. It is empty
-    where an author runs a check without a roster; what a notebook says of its author is only ever `read`.
+    where an author runs a check without a roster; what a notebook says of its author is only ever `read`. `aliases`
+    are the ids that it may give instead. `noted` is what a check wants the instructor to know, passed or not.
     """
 
-    def __init__(self, perform: Perform, *, id: str = "") -> None:
+    def __init__(self, perform: Perform, *, id: str = "", aliases: Collection[str] = ()) -> None:
         self._perform = perform
-        self.id = id
+        self.id, self.aliases = id, frozenset(aliases)
         self.trace: list[Observation] = []
+        self.noted: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
@@ -69,6 +81,10 @@ class Student:
         """Note what the check took the last reply for, so that the diagnosis compares meanings and not containers."""
         if self.trace:  # a recording that is judged again keeps none
             self.trace[-1] = replace(self.trace[-1], value=meaning, error=None)
+
+    def note(self, code: str, message: str) -> None:
+        """Tell the instructor something that needs nobody's eyes; it becomes a finding of that code."""
+        self.noted.append((code, message))
 
     def gradients(self, name: str, *args: Any, of: tuple[int, ...], upstream: np.ndarray) -> Observation:
         """Call `name` with `Tensor` arguments and run backward from `upstream` on its (first) output.
@@ -97,11 +113,24 @@ class Student:
         return seen
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """An answer in a namespace that runs in another process; `perform` carries requests there."""
+
+    perform: Perform
+
+
 class LocalStudent(Student):
     """A namespace in this process as a student: for unit tests, misconceptions and an author's own kernel."""
 
-    def __init__(self, names: Mapping[str, Any], *, id: str = "") -> None:
-        super().__init__(lambda request: through(calls.perform(dict(names), through(request, tensors=True))), id=id)
+    def __init__(self, names: Mapping[str, Any], *, id: str = "", aliases: Collection[str] = ()) -> None:
+        def perform(request: dict[str, Any]) -> dict[str, Any]:
+            answer = names.get(request["name"])
+            if isinstance(answer, Elsewhere):
+                return answer.perform(request)
+            return through(calls.perform(dict(names), through(request, tensors=True)))
+
+        super().__init__(perform, id=id, aliases=aliases)
 
 
 def through(tree: Any, tensors: bool = False) -> Any:

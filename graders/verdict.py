@@ -48,6 +48,7 @@ class Verdict:
     """All that grading found out about one hand-in.
 
     `seed` repeats its hidden inputs, `seconds` is what grading took, `fingerprint` tells the same hand-in again.
+    `instances` holds the version and the term of the student's own numbers, None where all have the same.
     """
 
     student: str
@@ -60,6 +61,7 @@ class Verdict:
     seed: int = 0
     seconds: float = 0.0
     fingerprint: str = ""
+    instances: dict[str, Any] | None = None
 
     @property
     def graded(self) -> bool:

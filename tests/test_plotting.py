@@ -34,6 +34,9 @@ PICTURES = {
     "eight-bars": lambda: plotting.bars(
         np.linspace(0, 0.5, 8), labels=["sweet", "salty", "cinnamon", "garlic", *"abcd"], title="Spices"
     ),
+    "beside": lambda: plotting.beside(
+        [0.5, 1, 4, 1e308], [0.6, -0.19, 0, 46.4], labels=[*LONG, "gradient ratio"], title="Before and after"
+    ),
     "lines": lambda: plotting.lines(
         range(1, 6), {"scaled": np.ones(5), "unscaled": np.exp(range(5))}, title="Norms", xlabel="T", ylabel="norm"
     ),

@@ -19,7 +19,7 @@ from statistics import fmean, median
 from typing import Any
 
 from graders import history
-from graders.authoring import Exercise, UsageError
+from graders.authoring import Exercise, Misconception, UsageError
 from graders.build import write_whole
 from graders.reports import class_figures as figures
 from graders.reports.class_figures import Idea
@@ -139,8 +139,12 @@ def _lesson(exercise: Exercise, idea: Idea) -> Lesson:
     if idea.entry is None:
         return Lesson(idea, None, "")
     same = [entry for entry in exercise.misconceptions.values() if entry.sentence == idea.sentence]
-    ordered = sorted(same, key=lambda entry: idea.ids.index(entry.id) if entry.id in idea.ids else len(idea.ids))
-    examples = (counter_example(exercise, entry) for entry in ordered)
+
+    def rank(entry: Misconception) -> tuple[bool, int]:
+        place = idea.ids.index(entry.id) if entry.id in idea.ids else len(idea.ids)
+        return entry.replaces in exercise.trials, place
+
+    examples = (counter_example(exercise, entry) for entry in sorted(same, key=rank))
     example = next((example for example in examples if example), None)
     return Lesson(idea, example, exercise.checks[idea.entry.first_fails].title)
 

@@ -2,7 +2,7 @@
 
 Found by running both on matrices of small whole numbers, the smallest first. Where a function makes weights from sizes
 alone, many answers are right and a difference would prove nothing: there is no example then, nor for what no call can
-show (a class, an idea of stored numbers or of gradients).
+show (an idea of stored numbers or of gradients).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from graders.authoring import Exercise, Misconception
+from graders.student import LocalStudent
 
 PLAIN = 0.1
 """How far numbers must lie apart for a person to see it without a calculator."""
@@ -78,12 +79,14 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
     """A right answer and a wrong one. Where answers are values that `stages` make of each other, calls go by names."""
 
     reference: Callable[..., Any]
     wrong: Callable[..., Any]
     stages: Mapping[str, Callable[..., Any]]
+    shown: Callable[..., Any] | None = None
+    """Whose own names are the steps, where not the reference's."""
 
     def parameters(self) -> dict[str, str]:
         """What an example must draw, and what each of it is, as the annotation says."""
@@ -109,17 +112,17 @@ class _Pair:
     def steps(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The matrices on the way to the right answer."""
         if not self.stages:
-            return _locals(self.reference, arguments)
+            return _locals(self.reference, self.shown or self.reference, arguments)
         before = itertools.takewhile(lambda stage: stage is not self.reference, self.stages.values())
         return {name: self.call(stage, arguments) for name, stage in zip(self.stages, before, strict=False)}
 
 
 def counter_example(exercise: Exercise, idea: Misconception) -> CounterExample | None:
     """A small call on which `idea` and the reference that it replaces give results that differ plainly."""
-    reference = exercise.references[idea.replaces]
-    if not inspect.isfunction(reference) or not callable(idea.answer):
+    pair = _pair(exercise, idea)
+    if pair is None:
         return None
-    pair = _Pair(reference, idea.answer, exercise.references if exercise.notebook else {})
+    reference = pair.reference
     parameters = pair.parameters()
     if not _can_be_drawn(parameters, reference):
         return None
@@ -127,6 +130,31 @@ def counter_example(exercise: Exercise, idea: Misconception) -> CounterExample |
         warnings.simplefilter("ignore")
         found = _search(pair, parameters)
         return None if found is None else _told(idea.replaces, pair, found)
+
+
+def _pair(exercise: Exercise, idea: Misconception) -> Pair | None:
+    reference, wrong = exercise.references[idea.replaces], idea.answer
+    if not callable(wrong):
+        return None
+    if idea.replaces in exercise.trials:
+        trial = exercise.trials[idea.replaces]
+        right, wrong = (_tried(trial, {**exercise.references, idea.replaces: it}) for it in (reference, wrong))
+        return Pair(right, wrong, {}, shown=reference.forward)
+    if not inspect.isfunction(reference):
+        return None
+    return Pair(reference, wrong, exercise.references if exercise.notebook else {})
+
+
+def _tried(trial: Callable[..., tuple[Any, Any]], names: Mapping[str, Any]) -> Callable[..., Any]:
+    """What a trial gives for these `names`, as a function of its arrays."""
+    student = LocalStudent(names)
+
+    def answer(*arrays: Any) -> Any:
+        return trial(student, *arrays)[0]
+
+    told = inspect.signature(trial)
+    answer.__signature__ = told.replace(parameters=list(told.parameters.values())[1:])  # type: ignore[attr-defined]
+    return answer
 
 
 # --- what goes in -----------------------------------------------------------------------------------------------------
@@ -210,7 +238,7 @@ def _array(numbers: np.ndarray, kind: str) -> Any:
 # --- the search -------------------------------------------------------------------------------------------------------
 
 
-def _search(pair: _Pair, parameters: Mapping[str, str]) -> _Found | None:
+def _search(pair: Pair, parameters: Mapping[str, str]) -> _Found | None:
     rng = np.random.default_rng(0)
     for by_size in _inputs(parameters):
         best, patience = None, PATIENCE
@@ -228,7 +256,7 @@ def _search(pair: _Pair, parameters: Mapping[str, str]) -> _Found | None:
     return None
 
 
-def _parted(pair: _Pair, arguments: dict[str, Any]) -> _Found | None:
+def _parted(pair: Pair, arguments: dict[str, Any]) -> _Found | None:
     """Both results, if a person sees that they differ; an idea that raises shows too little."""
     with contextlib.suppress(Exception):
         right, wrong = (_results(pair, function, arguments) for function in (pair.reference, pair.wrong))
@@ -236,7 +264,7 @@ def _parted(pair: _Pair, arguments: dict[str, Any]) -> _Found | None:
     return None
 
 
-def _results(pair: _Pair, function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _results(pair: Pair, function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """What a call gives, by names, and its arguments as they are afterwards."""
     given = copy.deepcopy(arguments)
     value = pair.call(function, given)
@@ -280,7 +308,7 @@ def _plain(value: Any) -> np.ndarray:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def _told(function: str, pair: _Pair, found: _Found) -> CounterExample:
+def _told(function: str, pair: Pair, found: _Found) -> CounterExample:
     inputs = tuple(Value(name, text(value)) for name, value in found.arguments.items())
     steps = tuple(Value(name, text(value)) for name, value in pair.steps(found.arguments).items())
     names = [name for name in {**found.right, **found.wrong} if _shown(name, found)]
@@ -302,12 +330,12 @@ def _text_of(name: str, values: Mapping[str, Any]) -> str:
     return text(values[name]) if name in values else "as it was" if name.endswith("afterwards") else "nothing"
 
 
-def _locals(reference: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The matrices that a right answer makes on its way: what its own names stand for when it returns."""
+def _locals(reference: Any, shown: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The matrices that a right answer makes on its way: what the names in `shown` stand for when it returns."""
     kept: dict[str, Any] = {}
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "return" and frame.f_code is reference.__code__:
+        if event == "return" and frame.f_code is shown.__code__:
             kept.update(frame.f_locals)
 
     before = sys.getprofile()
@@ -316,7 +344,7 @@ def _locals(reference: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         reference(*copy.deepcopy(dict(arguments)).values())
     finally:
         sys.setprofile(before)
-    order = [name for name in reference.__code__.co_varnames if name in kept and name not in arguments]
+    order = [name for name in shown.__code__.co_varnames if name in kept and name not in arguments]
     return {name: kept[name] for name in order if np.ndim(kept[name]) >= 2 and "bool" not in str(kept[name].dtype)}
 
 

@@ -21,6 +21,9 @@ from graders.verdict import CheckResult, Finding, Severity, Verdict
 LIGHT, DARK = "xcode", "lightbulb"
 """Pygments styles whose every colour keeps 4.5:1 against the page's code background; a test measures it."""
 
+PYTHON, HTML = PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)
+"""Made once: a formatter works out its style sheet when it is made, which takes longer than a short cell."""
+
 LONGEST_ANSWER = 20_000
 """Characters of one answer that a page shows; a pasted data set would make it unreadable."""
 
@@ -42,7 +45,6 @@ class Row:
     word: str
     marks: str
     message: Parts
-    ideas: tuple[str, ...]
     by_person: bool
 
 
@@ -133,12 +135,9 @@ def _manual_marks(marks: tuple[float | None, float] | None) -> str:
 
 def _row(result: CheckResult, by_person: bool) -> Row:
     marks = f"{number(result.score)} of {number(result.points)}"
-    ideas = tuple(idea.replace("_", " ") for idea in result.misconceptions)
     shown = parts(result)
     what = "" if shown.what.strip() == result.title.strip() else shown.what
-    # The page names every idea in a line of its own, so the folded ones need not stand twice.
-    shown = Parts(what, tuple(row for row in shown.rows if row[0] != "or:"))
-    return Row(result, SIGNS[result.status], WORDS[result.status], marks, shown, ideas, by_person)
+    return Row(result, SIGNS[result.status], WORDS[result.status], marks, Parts(what, shown.rows), by_person)
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
@@ -153,7 +152,7 @@ def _answer(name: str, source: str, comment: str, marks: tuple[float | None, flo
 
 
 def _highlighted(text: str) -> Markup:
-    return Markup(highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)))
+    return Markup(highlight(text, PYTHON, HTML))
 
 
 @cache
@@ -180,6 +179,7 @@ def _ticks(text: str) -> Markup:
     return Markup("").join(code.format(p) if i % 2 else Markup.escape(p) for i, p in enumerate(pieces))
 
 
+@cache
 def _code_css() -> str:
     """Colours of code: light also in print; each theme in its own query, so that none shines through the other."""
     light, dark = (HtmlFormatter(style=style).get_token_style_defs(".code") for style in (LIGHT, DARK))

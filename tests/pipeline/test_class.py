@@ -6,14 +6,19 @@ import json
 
 import pytest
 
+from course import instances
 from graders import classroom, grading
-from graders.authoring import load_exercise, slugs
+from graders.authoring import UsageError, load_exercise, slugs
+from graders.build import load, write_source
 from graders.classroom import grade_class
 from graders.gradebook import Marks
+from graders.releasing import release
+from graders.single import check_notebook
 from graders.verdict import Verdict
 from pipeline.conftest import hand_in, released, run, solved
 
 SHAPES = "attention_shapes"
+DERIVE = "derive_by_hand"
 
 
 def marks_in(course, slug):
@@ -194,6 +199,82 @@ def test_idea_about_a_dict_is_named(course_of):
     assert {check.id: check.misconceptions for check in verdict.checks if check.status != "passed"} == {
         "claim_entropy_scaled": ("claims_bits",)
     }
+
+
+@pytest.mark.parametrize(
+    ("aliases", "score", "findings"),
+    [
+        ({}, 10.0, [("warning", "another-id"), ("warning", "another-id")]),
+        ({"a.lovelace": "eve"}, 10.0, [("warning", "another-id"), ("warning", "another-id")]),
+        ({"A.Lovelace": "ada"}, 20.0, [("info", "alias")]),
+    ],
+    ids=["no table", "another's", "listed"],
+)
+def test_declared_id_counts_where_the_table_says_so(course_of, aliases, score, findings):
+    """Numbers of another id need a person's eyes, unless the instructor has listed that id for this student."""
+    course = course_of(DERIVE)
+    course.config.QKV.aliases = aliases
+    hand_in(course, "ada", DERIVE, solved(DERIVE, "a.lovelace"))
+    (verdict,) = grade_class(course, load_exercise(DERIVE))
+    assert (verdict.score, verdict.max_score) == (score, 20.0)
+    assert [(finding.severity, finding.code) for finding in verdict.findings] == findings
+    assert verdict.needs_person == (score < 20)
+
+
+def test_table_of_aliases_that_changed_grades_again(course_of):
+    """Whoever lists an id need not know of --force: a verdict from before is none on this hand-in."""
+    course = course_of(DERIVE)
+    hand_in(course, "ada", DERIVE, solved(DERIVE, "a.lovelace"))
+    (before,) = grade_class(course, load_exercise(DERIVE))
+    course.config.QKV.aliases = {"a.lovelace": "ada"}
+    (after,) = grade_class(course, load_exercise(DERIVE))
+    assert (before.score, after.score) == (10.0, 20.0)
+
+
+def test_verdict_says_which_numbers_were_drawn(course_of):
+    """Version and term stand in the release and in the verdict, where students have numbers of their own."""
+    course = course_of(DERIVE, SHAPES)
+    frozen = {"version": instances.VERSION, "term": instances.TERM}
+    for slug, drawn in ((DERIVE, frozen), (SHAPES, None)):
+        hand_in(course, "ada", slug, solved(slug, "ada"))
+        grade_class(course, load_exercise(slug))
+        written = json.loads((course.folder("autograded") / "ada" / slug / "verdict.json").read_text())
+        assert written["instances"] == drawn
+        assert load(course.released(slug))["metadata"]["qkv"].get("instances") == drawn
+
+
+@pytest.mark.parametrize(
+    ("frozen", "words"),
+    [
+        ({"version": 2, "term": ""}, "has numbers of version 2, term '', but the installed course draws"),
+        ({"version": 1, "term": "spring"}, "has numbers of version 1, term 'spring', but"),
+        (None, "has no numbers of one's own, but"),
+    ],
+    ids=["version", "term", "nothing"],
+)
+def test_release_with_other_numbers_is_not_graded(course_of, frozen, words):
+    """Marks on numbers that nobody had would all be wrong: one line, before anything is written."""
+    course = course_of(DERIVE)
+    path = hand_in(course, "ada", DERIVE, solved(DERIVE, "ada")) / f"{DERIVE}.ipynb"
+    notebook = load(course.released(DERIVE))
+    notebook["metadata"]["qkv"]["instances"] = frozen
+    course.released(DERIVE).write_text(json.dumps(notebook))
+    with pytest.raises(UsageError, match=f"^the released derive_by_hand {words}"):
+        grade_class(course, load_exercise(DERIVE))
+    with pytest.raises(UsageError, match=words):
+        check_notebook(course, path, "ada", None)
+    assert not course.folder("autograded").exists()
+
+
+def test_another_term_must_be_built_before_it_is_released(course_of, monkeypatch):
+    """Whoever sets TERM and forgets to build would hand out notebooks that nobody could grade."""
+    course = course_of(DERIVE)
+    monkeypatch.setattr(instances, "TERM", "autumn")
+    with pytest.raises(UsageError, match=r"the built derive_by_hand has numbers of .*, term '', but .* 'autumn'"):
+        release(course, load_exercise(DERIVE))
+    assert write_source(load_exercise(DERIVE), course.folder("source"))
+    release(course, load_exercise(DERIVE))
+    assert load(course.released(DERIVE))["metadata"]["qkv"]["instances"]["term"] == "autumn"
 
 
 def test_diagnosis_that_fails_costs_nobody_a_mark(course_of, monkeypatch):

@@ -22,10 +22,10 @@ def course(course_of):
     return course_of(SLUG)
 
 
-@pytest.mark.parametrize("command", ["build", "release", "grade", "judge", "solution", "adopt"])
+@pytest.mark.parametrize("command", ["build", "release", "grade", "judge", "learn", "solution", "adopt"])
 def test_unknown_slug_is_one_line_that_lists_the_known(course, command):
     """A slug that does not exist: what was found, what would be right."""
-    more = [str(ROOT / "pyproject.toml")] if command == "judge" else []
+    more = [str(ROOT / "pyproject.toml")] if command in ("judge", "learn") else []
     line = one_line(run(course.root, "qkv", command, "atention", *more), 2)
     assert "'atention'" in line
     assert SLUG in line
@@ -163,7 +163,7 @@ def test_solution_is_a_notebook_with_answers_and_without_marks(course, tmp_path)
 def test_help_names_every_command_and_each_has_examples(tmp_path):
     """`qkv --help` and each command's help answer without a course folder."""
     done = run(tmp_path, "qkv", "--help")
-    for command in ("build", "release", "grade", "check", "judge", "adopt", "solution", "new"):
+    for command in ("build", "release", "grade", "check", "judge", "learn", "adopt", "solution", "new"):
         assert command in done.stdout
         text = run(tmp_path, "qkv", command, "--help").stdout
         assert f"qkv {command}" in text

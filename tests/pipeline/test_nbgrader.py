@@ -9,6 +9,7 @@ import shutil
 import pytest
 from submissions import CASES
 
+from graders import history
 from graders.authoring import load_exercise
 from graders.classroom import grade_class
 from graders.gradebook import Marks
@@ -74,6 +75,46 @@ def test_autograde_and_qkv_grade_give_the_same_rows_cell_by_cell(course_of):
         other = Verdict.from_json((theirs.root / path.relative_to(ours.root)).read_text())
         assert [c.status for c in mine.checks] == [c.status for c in other.checks], path
         assert {f.code for f in mine.findings} == {f.code for f in other.findings}, path
+
+
+@pytest.mark.slow
+def test_autograde_keeps_what_was_before(course_of):
+    """nbgrader deletes a student's folder before it grades again; hidden inputs and earlier verdicts outlive that."""
+    course = course_of(SLUG)
+    exercise, folder = load_exercise(SLUG), course.folder("autograded") / "ada" / SLUG
+    hand_in(course, "ada", SLUG, released(SLUG))
+    (first,) = grade_class(course, exercise)
+    hand_in(course, "ada", SLUG, solved(SLUG))
+    for force in ((), ("--force",)):  # the first finds nothing to do: both hand-ins have no time
+        done = run(course.root, "nbgrader", "autograde", SLUG, *force)
+        assert done.returncode == 0, done.stderr[-2000:]
+    second = Verdict.from_json((folder / "verdict.json").read_text())
+    assert (first.score, second.score, second.seed) == (0.0, 20.0, first.seed)
+    assert [before.fingerprint for before in history.earlier(folder)] == [first.fingerprint]
+
+    assert run(course.root, "nbgrader", "autograde", SLUG, "--force").returncode == 0
+    assert [before.fingerprint for before in history.earlier(folder)] == [first.fingerprint]
+
+    hand_in(course, "ada", SLUG, released(SLUG) | {"cells": released(SLUG)["cells"][:-1]})
+    (third,) = grade_class(course, exercise)
+    assert third.seed == first.seed
+    assert history.earlier(folder)[-1].fingerprint == second.fingerprint
+
+
+@pytest.mark.slow
+def test_autograde_stops_where_other_numbers_were_released(course_of):
+    """The same line as qkv's, and nothing is graded."""
+    course = course_of("derive_by_hand")
+    hand_in(course, "ada", "derive_by_hand", solved("derive_by_hand", "ada"))
+    path = course.released("derive_by_hand")
+    notebook = json.loads(path.read_text())
+    notebook["metadata"]["qkv"]["instances"]["version"] += 1
+    path.write_text(json.dumps(notebook))
+    done = run(course.root, "nbgrader", "autograde", "derive_by_hand")
+    assert done.returncode != 0
+    assert "the released derive_by_hand has numbers of version 2" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not course.folder("autograded").exists()
 
 
 @pytest.mark.slow

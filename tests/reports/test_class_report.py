@@ -288,9 +288,11 @@ def test_reteach_shows_where_right_and_wrong_part():
 
 
 def test_example_of_a_class_comes_from_a_function_with_the_same_idea():
-    """SingleHead takes more than matrices; the idea is the same elsewhere."""
+    """SingleHead takes more to be shown; where the idea is the same elsewhere that is simpler, and else it must do."""
     (lesson,) = of(verdict("ada", ["head_forgets_scale"])).lessons
     assert lesson.example.function != "SingleHead"
+    (lesson,) = of(verdict("ada", ["head_leaves_out_bias"])).lessons
+    assert [value.name for value in lesson.example.inputs] == ["x", "weight", "bias"]
 
 
 EXAMPLES = [
@@ -300,6 +302,8 @@ EXAMPLES = [
     ("break_sqrt_d", "multiplies_by_the_root", None),
     (SLUG, "cross_masks_unasked", None),
     (SLUG, "fused_shifts_by_one_maximum", None),
+    (SLUG, "head_softmax_over_queries", None),
+    (SLUG, "head_leaves_out_bias", None),
 ]
 
 
@@ -317,7 +321,12 @@ def test_example_is_found_and_small(slug, id, expected):
 
 @pytest.mark.parametrize(
     ("slug", "id"),
-    [("previous_token_head", "looks_at_the_next"), (SLUG, "torch_cuts_the_graph"), (SLUG, "linear_keeps_random_bias")],
+    [
+        ("previous_token_head", "looks_at_the_next"),
+        (SLUG, "torch_cuts_the_graph"),
+        (SLUG, "head_cuts_the_graph"),
+        (SLUG, "linear_keeps_random_bias"),
+    ],
 )
 def test_no_example_where_numbers_prove_nothing(slug, id):
     """Many weights make a right head, a gradient shows in no output, and a random bias in none twice."""

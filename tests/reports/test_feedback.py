@@ -12,7 +12,7 @@ from pygments.styles import get_style_by_name
 import graders.reports
 from graders.reports.feedback import DARK, LIGHT, LONGEST_ANSWER, feedback_page
 from graders.verdict import Verdict
-from tests.reports.samples import HALF, PAGES, PERFECT, UNGRADED
+from tests.reports.samples import HALF, OVER_BATCH, PAGES, PERFECT, SWAPPED, UNGRADED
 
 CSS = (Path(graders.reports.__file__).parent / "templates" / "feedback.css").read_text(encoding="utf-8")
 VOID = {"meta", "br", "link", "img"}
@@ -113,12 +113,13 @@ def test_penalty_never_goes_below_zero():
 
 
 def test_row_has_sign_word_marks_message_and_idea():
-    """Everything that the verdict knows about a check is on the page."""
+    """Everything that a student can use of a check is on the page; ideas are told in sentences, never by their ids."""
     text = " ".join(" ".join(Outline(PAGES["half"]()).words).split())
     assert "✗ not yet Each row of weights sums to 1 rows_sum_to_one the sum of each row is off" in text
     assert "got 2.27014" in text
-    assert "Your columns sum to 1 instead of your rows" in text
-    assert "known as normalises over the batch, or forgets to scale, or swaps queries and keys 0 of 2" in text
+    assert f"you may have {OVER_BATCH.sentence} or You use the scores as they are;" in text
+    assert f"or {SWAPPED.sentence} look at" in text
+    assert not re.search(r"normalises.over.the.batch|forgets.to.scale|swaps.queries.and.keys", text)
     assert "✗ timed out" in text
     assert "– not run" in text
 
