@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 # A configuration that does not load must stop nbgrader, which would else grade with its stock executor.
 export TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR := 1
 
-.PHONY: demo test check lab format lint types bench fresh clean
+.PHONY: demo test check lab format lint types bench attacks fresh clean
 
 demo: .venv/installed ## build, release, hand in, grade, feedback: a small class in demo/
 	@$(BIN)/python -m graders.demo
@@ -20,6 +20,9 @@ check: lint types fresh test ## what CI asks of a commit
 
 bench: .venv/installed ## how fast grading is, beside stock nbgrader and nbclient; on an idle machine
 	@$(BIN)/python -m bench
+
+attacks: .venv/installed ## every attack on stock nbgrader and on ours, into docs/security.md; about 15 minutes, needs bubblewrap
+	@PYTHONPATH=tests $(BIN)/python -m attacks.table
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 None solves the exercise, so none may earn a check that `JUNK` does not. What an attack does is harmless where the walls
 stand, and as harmless as it can be where they do not: it signals with 0, waits a minute at most, writes small files.
+What it reaches all the same it prints, as "LEAK: read the hidden tests;" and whatever more it likes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def fused_self_attention(X, W_qkv, scale):
 class Attack:
     """One hand-in that wants marks it did not earn (`cheat`) or to hurt the grading (`harm`).
 
-    `edit(notebook, folder)` changes the released notebook in place and may put files beside it.
+    `edit(notebook, folder)` changes the released notebook in place and may put files beside it. `only_ours` says that
+    it speaks to a part of our grader which stock nbgrader has not.
     """
 
     name: str
@@ -40,26 +42,26 @@ class Attack:
     kind: Kind
     theme: str
     edit: Callable[[Notebook, Path], None]
-    slow: bool = False
+    only_ours: bool = False
 
 
 ATTACKS: dict[str, Attack] = {}
 Edit = Callable[[Notebook, Path], None]
 
 
-def edit(kind: Kind, *, slow: bool = False) -> Callable[[Edit], Edit]:
+def edit(kind: Kind, *, only_ours: bool = False) -> Callable[[Edit], Edit]:
     """Register an attack that changes the notebook or the folder; its docstring says what it tries."""
 
     def register(function: Edit) -> Edit:
         name, theme = function.__name__, function.__module__.rpartition(".")[2]
         assert name not in ATTACKS, name
-        ATTACKS[name] = Attack(name, str(function.__doc__).strip(), kind, theme, function, slow)
+        ATTACKS[name] = Attack(name, str(function.__doc__).strip(), kind, theme, function, only_ours)
         return function
 
     return register
 
 
-def answer(kind: Kind, *, slow: bool = False) -> Callable[[Callable[[], str]], Callable[[], str]]:
+def answer(kind: Kind, *, only_ours: bool = False) -> Callable[[Callable[[], str]], Callable[[], str]]:
     """Register an attack that is the text of the answer cell, which the function returns."""
 
     def register(function: Callable[[], str]) -> Callable[[], str]:
@@ -67,7 +69,7 @@ def answer(kind: Kind, *, slow: bool = False) -> Callable[[Callable[[], str]], C
             solve(notebook, function())
 
         change.__name__, change.__doc__, change.__module__ = function.__name__, function.__doc__, function.__module__
-        edit(kind, slow=slow)(change)
+        edit(kind, only_ours=only_ours)(change)
         return function
 
     return register

@@ -20,13 +20,13 @@ def reply(number, **fields):
 """
 
 
-@answer("cheat")
+@answer("cheat", only_ours=True)
 def answers_for_the_next_check() -> str:
     """Sends replies to questions that were not asked yet, with what it hopes are right values."""
     return body("for n in range(50): link._socket.sendall(reply(nonce() + n, value=0.0))\ntime.sleep(0.1)", LINK)
 
 
-@answer("cheat")
+@answer("cheat", only_ours=True)
 def says_that_it_passed() -> str:
     """Replies with a verdict of its own."""
     return body(
@@ -34,13 +34,13 @@ def says_that_it_passed() -> str:
     )
 
 
-@answer("cheat")
+@answer("cheat", only_ours=True)
 def replies_twice() -> str:
     """Replies twice to one question, so that the second counts for the next."""
     return body("link._socket.sendall(reply(nonce(), value=0.0) * 2)\ntime.sleep(0.2)", LINK)
 
 
-@answer("cheat")
+@answer("cheat", only_ours=True)
 def replies_late() -> str:
     """Lets its time run out, and replies in the next question's time."""
     return body(
@@ -53,25 +53,25 @@ def replies_late() -> str:
     )
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def promises_a_huge_frame() -> str:
     """Announces a frame of exabytes."""
     return body("link._socket.sendall(struct.pack('<IQ', 2**32 - 1, 2**63))\ntime.sleep(60)", LINK)
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def sends_a_deep_header() -> str:
     """Sends JSON that nests a million deep."""
     return body("link._socket.sendall(frame(b'[' * 1_000_000))\ntime.sleep(60)", LINK)
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def sends_a_bomb() -> str:
     """Sends four megabytes that would become gigabytes of objects."""
     return body("link._socket.sendall(frame(b'[' + b'{},' * 1_300_000 + b'0]'))\ntime.sleep(60)", LINK)
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def sends_impossible_numbers() -> str:
     """Sends numbers that are infinite or take a minute to read."""
     return body(
@@ -81,7 +81,7 @@ def sends_impossible_numbers() -> str:
     )
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def sends_arrays_that_overlap() -> str:
     """Sends arrays with wrong offsets, shapes and dtypes."""
     table = '{"0":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,16]},' + (
@@ -94,19 +94,45 @@ def sends_arrays_that_overlap() -> str:
     )
 
 
-@answer("harm")
+@answer("cheat", only_ours=True)
+def sends_strange_dtypes() -> str:
+    """Sends arrays of types and shapes that NumPy does not have, another at each call."""
+    return body(
+        """
+        count.append(1)
+        dtype = ["BF16", "PICKLE", "O", "F64", "F64", "F64"][len(count) % 6]
+        shape = [[2], [1], [1], [-1], [0.5], "2"][len(count) % 6]
+        table = json.dumps({"0": {"dtype": dtype, "shape": shape, "data_offsets": [0, 8]}}).encode()
+        items = [["nonce", nonce()], ["value", {"$": "array", "name": "0"}]]
+        payload = struct.pack("<Q", len(table)) + table + bytes(8)
+        link._socket.sendall(frame({"$": "map", "items": items}, payload))
+        time.sleep(60)
+        """,
+        LINK + "count = []",
+    )
+
+
+@answer("cheat", only_ours=True)
+def sends_wrong_lengths() -> str:
+    """Says that its frame is shorter than it is, so that the rest counts as the next reply."""
+    return body(
+        "link._socket.sendall(struct.pack('<IQ', 2, 0) + b'{}' + reply(nonce() + 1, value=0.0))\nreturn 0.0", LINK
+    )
+
+
+@answer("harm", only_ours=True)
 def sends_one_byte_at_a_time() -> str:
     """Keeps the grader waiting, a byte now and then."""
     return body("while True:\n    link._socket.sendall(b'\\0')\n    time.sleep(0.2)", LINK)
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def closes_the_line() -> str:
     """Closes its end and lives on."""
     return body("link._socket.shutdown(2)\nos.closerange(3, 50)\ntime.sleep(60)", LINK)
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def sends_descriptors() -> str:
     """Sends open files, credentials and out-of-band bytes along with its frames."""
     return body(
@@ -121,7 +147,7 @@ def sends_descriptors() -> str:
     )
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def listens_to_nothing() -> str:
     """Reads no more questions, so that sending them never ends."""
     return body(

@@ -12,11 +12,20 @@ database = database or places[-1] / "gradebook.db"
 """
 """Looks for the gradebook above its own folder and where the course lies; the test fills in that place."""
 
+OF_ME = """notebook_id in (
+    select n.id from submitted_notebook n join submitted_assignment a on a.id = n.assignment_id
+    where a.student_id = 'me'
+)"""
+FULL = "(select max_score from grade_cells where grade_cells.id = cell_id)"
+
 
 @answer("harm")
 def reads_the_gradebook() -> str:
     """Reads hidden tests and other students' grades from the gradebook."""
-    return f"{FIND}\nrows = sqlite3.connect(database).execute('select * from grade').fetchall()\nprint(rows)\n{FAIL}"
+    return f"""{FIND}
+rows = sqlite3.connect(database).execute("select * from grade").fetchall()
+print("LEAK: read the grades of others;", rows)
+{FAIL}"""
 
 
 @answer("cheat")
@@ -24,7 +33,7 @@ def gives_itself_extra_credit() -> str:
     """Writes extra credit for itself into the gradebook."""
     return f"""{FIND}
 connection = sqlite3.connect(database)
-connection.execute("update grade set score = 100")
+connection.execute('''update grade set extra_credit = {FULL} where {OF_ME}''')
 connection.commit()
 {FAIL}"""
 
@@ -34,7 +43,8 @@ def installs_a_trigger() -> str:
     """Installs a trigger in the gradebook: every later grade of its own becomes full marks."""
     return f"""{FIND}
 connection = sqlite3.connect(database)
-connection.execute("create trigger bonus after update on grade begin update grade set score = 100; end")
+connection.execute('''create trigger bonus after update of auto_score on grade
+    begin update grade set auto_score = {FULL} where {OF_ME}; end''')
 connection.commit()
 {FAIL}"""
 
@@ -77,7 +87,7 @@ for act in (lambda: os.truncate(database, 0), lambda: os.rename(database, "mine"
 {FAIL}"""
 
 
-@answer("cheat")
+@answer("cheat", only_ours=True)
 def imports_the_answers() -> str:
     """Imports the grader's own module with the right answer."""
     return """
@@ -96,15 +106,17 @@ except ImportError:
 
 @answer("cheat")
 def reads_the_source_notebook() -> str:
-    """Copies the answer from source/, from another student's hand-in, and from compiled caches."""
+    """Copies the answer from source/, from release/ and from other students' hand-ins."""
     return f"""{FIND}
 import json, glob
-for pattern in ("source/**/*.ipynb", "submitted/**/*.ipynb", "release/**/*.ipynb", "**/*.pyc"):
+{FAIL}
+for pattern in ("source/**/*.ipynb", "submitted/**/*.ipynb", "release/**/*.ipynb"):
     for path in glob.glob(str(database.parent / pattern), recursive=True):
         for cell in json.load(open(path))["cells"]:
-            if "swapaxes" in "".join(cell["source"]):
-                exec("".join(cell["source"]))
-{FAIL}"""
+            text = "".join(cell["source"])
+            if "swapaxes" in text and "def fused_self_attention" in text and "glob" not in text:
+                exec(text)
+"""
 
 
 @answer("cheat")

@@ -7,13 +7,26 @@ from pathlib import Path
 
 from attacks.casebook import FAIL, JUNK, Notebook, answer_cell, edit, solve
 
+SHADOW = """
+import importlib, os, sys
+here, path = os.path.dirname(os.path.abspath(__file__)), sys.path[:]
+sys.path[:] = [folder for folder in path if os.path.abspath(folder or ".") != here]
+del sys.modules["numpy"]
+real, testing = importlib.import_module("numpy"), importlib.import_module("numpy.testing")
+sys.path[:] = path
+for name in dir(testing):
+    if name.startswith("assert_"):
+        setattr(testing, name, lambda *a, **k: None)
+real.allclose = real.array_equal = lambda *a, **k: True
+sys.modules["numpy"] = real
+"""
+
 
 @edit("cheat")
 def shadows_numpy(notebook: Notebook, folder: Path) -> None:
-    """Puts a numpy.py beside the notebook, whose comparisons always agree."""
+    """Puts a numpy.py beside the notebook, which is NumPy but that its comparisons always agree."""
     solve(notebook, JUNK)
-    agree = "allclose = array_equal = lambda *a, **k: True\ndef full(*a): return 0.0\n"
-    (folder / "numpy.py").write_text(f"import sys\nsys.path.pop(0)\n{agree}")
+    (folder / "numpy.py").write_text(SHADOW)
 
 
 @edit("harm")
@@ -37,6 +50,19 @@ def links_to_the_gradebook(notebook: Notebook, folder: Path) -> None:
     solve(notebook, FAIL)
     (folder / "notes.txt").symlink_to("../../../gradebook.db")
     (folder / "up").symlink_to("../../..")
+
+
+@edit("cheat")
+def links_to_its_neighbours_notebook(notebook: Notebook, folder: Path) -> None:
+    """Hands in a symbolic link to another student's notebook, in place of one of its own."""
+    (folder / "attacked.ipynb").symlink_to("../../neighbour/attacked/attacked.ipynb")
+
+
+@edit("harm")
+def hands_in_hard_links(notebook: Notebook, folder: Path) -> None:
+    """Puts a hard link to another student's notebook beside its own, to be written through."""
+    solve(notebook, FAIL)
+    os.link(folder.parents[1] / "neighbour" / "attacked" / "attacked.ipynb", folder / "notes.txt")
 
 
 @edit("cheat")

@@ -68,11 +68,11 @@ def reads_callers() -> str:
             for names in (frame.f_locals, frame.f_globals):
                 for name in ("_ref", "reference", "expected", "exercise", "rng", "seed", "tolerance"):
                     if name in names and name not in mine:
-                        print("LEAK:", name)
+                        print("LEAK: found what is expected;", name)
             frame = frame.f_back
         for thing in gc.get_objects():
             if type(thing).__module__.startswith("graders"):
-                print("LEAK:", thing)
+                print("LEAK: found an object of the grader;", thing)
         return X[..., : W_qkv.shape[1] // 3]
         """,
         "import gc, sys\nmine = set(globals())",

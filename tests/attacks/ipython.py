@@ -63,7 +63,7 @@ def reads_the_running_cell() -> str:
         source = get_ipython().user_ns["In"][-1]
         with open("leak.txt", "a") as file:
             file.write(source)
-        print("LEAK:", source)
+        print("LEAK: read the text of a hidden test;", source)
         raise NotImplementedError(source)
         """
     )
@@ -159,7 +159,7 @@ def traces_every_call() -> str:
     )
 
 
-@answer("harm")
+@answer("harm", only_ours=True)
 def replaces_what_performs() -> str:
     """Replaces the code that carries out requests by one that answers for ever, or with nonsense."""
     return (

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from attacks.conftest import LIMITS, earned
+from attacks.arena import LIMITS, earned
 from attacks.torch_library import TORCH_ATTACKS, TORCH_JUNK
 from graders.authoring import Exercise, load_exercise
 from graders.grading import Job, grade
