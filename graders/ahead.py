@@ -20,7 +20,12 @@ def modules_for(slug: str) -> tuple[str, ...]:
 
 
 def needs_sandbox(course: Course, slug: str, students: Sequence[str] = (), *, force: bool = False) -> bool:
-    """Whether a hand-in of `slug` (by one of `students`) has no verdict yet, or all are to be graded again."""
+    """Whether a hand-in of `slug` (by one of `students`) has no verdict yet, or all are to be graded again.
+
+    Where nothing is released nothing will be graded, and whoever asked need not wait for a sandbox to hear so.
+    """
+    if not course.released(slug).exists():
+        return False
     hand_ins = [student for student, _ in course.hand_ins(slug) if not students or student in students]
     done = [(course.folder("autograded") / student / slug / VERDICT).exists() for student in hand_ins]
     return bool(done) and (force or not all(done))

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -192,6 +193,9 @@ def _done(course: Course, exercise: Exercise, found: Received) -> Verdict | None
 
 _sandbox: Sandbox
 
+MEMORY = 4 << 30
+"""Bytes that a worker may take beyond what it starts with: a check computes with arrays of the size that came back."""
+
 
 def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
     """A worker's start: it ends when the process that grades the class does, however that ends."""
@@ -200,6 +204,15 @@ def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
     layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent not in (os.getppid(), 0):
         os._exit(1)
+    _bound_memory()
+
+
+def _bound_memory() -> None:
+    """Too much is a MemoryError of one check, and not the end of whatever the kernel chooses."""
+    with open("/proc/self/statm") as statm:
+        data = int(statm.read().split()[5]) * resource.getpagesize()
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (data + MEMORY, most))
 
 
 def _work(job: HandInJob) -> Graded:

@@ -34,7 +34,7 @@ def in_words(command: Callable[..., int | None]) -> Callable[..., None]:
             sys.exit(command(*args, **kwargs) or FULL)
         except click.ClickException:
             raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):  # the latter where a question was being asked
             sys.exit(INTERRUPTED)
         except BrokenPipeError:  # `qkv … | head`: whoever listened has heard enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

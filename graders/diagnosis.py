@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -31,20 +32,71 @@ NOTHING_TO_EXPLAIN = ("Missing", "NotImplementedError")
 """Errors that say that there is no answer yet, right or wrong."""
 
 
-def explain(exercise: Exercise, check: Check, seed: int, trace: Trace) -> list[Misconception]:
+@dataclass
+class Earlier:
+    """What the checks before this one made of the same hand-in: those passed and failed, and the ids named so far."""
+
+    passed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+
+    def note(self, check: str, named: Iterable[str] | None) -> None:
+        """Keep one check's outcome: the ids named for its failure, or None where it passed."""
+        if named is None:
+            self.passed.add(check)
+        else:
+            self.failed.add(check)
+            self.named.update(named)
+
+    def refutes(self, idea: Misconception) -> bool:
+        """Whether the idea fails a check that this hand-in passed. A pair may hide what a part of it shows alone."""
+        return not idea.parts and idea.first_fails in self.passed
+
+    def contradicts(self, idea: Misconception) -> int:
+        """How many parts of the idea should have shown before, and were not named."""
+        return sum(part.first_fails in self.failed for part in self._new(idea))
+
+    def strangeness(self, idea: Misconception) -> tuple[int, int]:
+        """By what ideas are ordered: how much speaks against one, and how much of it is new."""
+        return self.contradicts(idea), len(self._new(idea))
+
+    def _new(self, idea: Misconception) -> list[Misconception]:
+        return [part for part in idea.parts or (idea,) if part.id not in self.named]
+
+
+def explain(
+    exercise: Exercise, check: Check, seed: int, trace: Trace, earlier: Earlier | None = None
+) -> list[Misconception]:
     """The misconceptions that reproduce `trace`, which failed `check` on the inputs of `seed`; likeliest first.
 
-    A pair comes as one Misconception with two `parts`, and only where no single one explains the trace.
+    A pair comes as one Misconception with two `parts`, and only where no single one explains the trace. What `earlier`
+    checks found decides between ideas that are alike in this one, and an error alone is no evidence against it.
     """
+    earlier = earlier or Earlier()
     if trace and trace[-1].error is not None and trace[-1].error[0] in NOTHING_TO_EXPLAIN:
         return []
     right = replay(exercise, check, seed)
     found = named_by_check(exercise, check, seed, trace)
     called = {seen.name for seen in trace}
-    singles = [idea for idea in exercise.misconceptions.values() if idea.replaces in called and idea not in found]
+    singles = [
+        idea
+        for idea in exercise.misconceptions.values()
+        if idea.replaces in called and idea not in found and not earlier.refutes(idea)
+    ]
     again = _Again(exercise, check, seed, trace, right)
     found += again.reproduced_by(singles)
-    return found or again.beside_changed_arguments(singles) or again.reproduced_by_pairs(called)
+    found = found or again.beside_changed_arguments(singles)
+    found = found or again.reproduced_by_pairs(_may_show(exercise, check, called))
+    if not off_in_numbers(trace, right):
+        found = [idea for idea in found if not earlier.contradicts(idea)]
+    return sorted(found, key=earlier.strangeness)
+
+
+def _may_show(exercise: Exercise, check: Check, names: Collection[str]) -> set[str]:
+    """Those of `names` about which some idea shows here or later: of the others, earlier checks have said it all."""
+    order = list(exercise.checks)
+    late = order[order.index(check.id) :]
+    return {idea.replaces for idea in exercise.misconceptions.values() if idea.first_fails in late} & set(names)
 
 
 def pairs(exercise: Exercise, *, replacing: Collection[str] | None = None) -> Iterator[Misconception]:
@@ -98,7 +150,7 @@ class _Again:
 
     def reproduced_by_pairs(self, called: set[str]) -> list[Misconception]:
         """The pairs that give the trace, if there are numbers in it that a right answer does not give."""
-        if not _off_in_numbers(self.trace, self.right):
+        if not off_in_numbers(self.trace, self.right):
             return []
         until, found = time.thread_time() + PATIENCE, []
         first = _First(self.exercise, self.check, self.seed, self.right)
@@ -118,7 +170,7 @@ class _Again:
         return same_trace(wrong, self.trace, alike) and not same_trace(wrong, self.right[: len(wrong)], alike)
 
 
-def _off_in_numbers(trace: Trace, right: Trace) -> bool:
+def off_in_numbers(trace: Trace, right: Trace) -> bool:
     """Whether some value of `trace` holds finite numbers and differs from the right one.
 
     An error, or NaN throughout, looks the same whatever two things made it, and so is no evidence for a pair.
@@ -130,6 +182,8 @@ def _off_in_numbers(trace: Trace, right: Trace) -> bool:
 
 
 def _some_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
     if isinstance(value, (list, tuple)):
         return any(_some_finite(item) for item in value)
     array = np.asarray(value) if isinstance(value, (np.ndarray, float, int)) else np.array([])
@@ -210,15 +264,16 @@ def _first_request(exercise: Exercise, check: Check, seed: int) -> dict[str, Any
 
 
 def named_by_check(exercise: Exercise, check: Check, seed: int, trace: Trace) -> list[Misconception]:
-    """The misconception that `check` itself names when it judges `trace` again, if any.
+    """The misconception that `check` itself names when it judges `trace` again, or two joined by "+", if any.
 
     A check names one where behaviour tells and values do not: infinitely many weights make the same wrong head.
     """
     try:
         check(_Recorded(trace), exercise.rng(check.id, seed))
     except CheckFailed as failure:
-        named = exercise.misconceptions.get(failure.misconception)
-        return [] if named is None else [named]
+        ids = failure.misconception.split("+")
+        ideas = [exercise.misconceptions[id] for id in ids if id in exercise.misconceptions]
+        return ideas if len(ideas) < 2 else [_pair(exercise, ideas[0], ideas[1], None)]
     except StudentError:
         pass
     return []

@@ -190,9 +190,9 @@ def _late_plugin(course: Course) -> Any:
 
 @contextmanager
 def _in_words(course: Course) -> Iterator[None]:
-    """A database that is locked, missing or older says so in one line, and keeps its password to itself."""
+    """A database that is locked, missing, older or none says so in one line, and keeps its password to itself."""
     from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import OperationalError
+    from sqlalchemy.exc import DatabaseError
 
     try:
         yield
@@ -201,7 +201,7 @@ def _in_words(course: Course) -> Iterator[None]:
             f"the gradebook {make_url(course.db_url)!r} needs {error.name}; for PostgreSQL write postgresql+psycopg://…"
             " and pip install 'qkv-graders[postgres]'"
         ) from None
-    except OperationalError as error:
+    except DatabaseError as error:
         shown = repr(make_url(course.db_url))
         if "locked" in str(error):
             raise UsageError(

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from graders.authoring import Check, CheckFailed, Exercise, Misconception
-from graders.diagnosis import explain
+from graders.diagnosis import Earlier, explain
 from graders.invariants import broken
+from graders.learned import behind
 from graders.reports.message import message_for
 from graders.sandbox.box import Sandbox, Stopped
 from graders.sandbox.session import CellRun, Session
@@ -28,7 +29,7 @@ from graders.verdict import CheckResult, Finding, Status, Verdict
 class Job:
     """All that grading one hand-in needs.
 
-    `sources` are the cells to run, in order; no id but the roster's is believed.
+    `sources` are the cells to run, in order; no id is believed but the roster's and its `aliases`.
     """
 
     exercise: Exercise
@@ -37,29 +38,37 @@ class Job:
     findings: tuple[Finding, ...] = ()
     seed: int = field(default_factory=lambda: secrets.randbits(48))
     reveal: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 DIAGNOSIS_SECONDS = 8.0
 """Work spent on explaining one hand-in's failures: an answer that nothing explains must not hold up a class."""
 
+LEARNED_SECONDS = 20.0
+"""Time for learned answers within that, which may sleep: they were students' once."""
+
 
 @dataclass
 class Told:
-    """What the messages so far have said: the sentence of each idea that was given in full, with its check."""
+    """What the messages so far have said: the sentence of each idea that was given in full, with its check.
+
+    `left` are the seconds that explaining may still take, `earlier` is what speaks for or against an idea.
+    """
 
     ideas: dict[str, str] = field(default_factory=dict)
     left: float = DIAGNOSIS_SECONDS
+    earlier: Earlier = field(default_factory=Earlier)
 
 
 def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     """The verdict on `job`, and what each of its cells put out."""
     started = time.monotonic()
-    with Session(sandbox, job.sources) as session:
+    with Session(sandbox, job.sources) as session, behind(sandbox, LEARNED_SECONDS):
         runs = session.run()
         told = Told()
         judged = [judge(job, check, session, told) for check in job.exercise.checks.values()]
     results = [result for result, _ in judged]
-    noticed = dict.fromkeys(finding for _, finding in judged if finding is not None)
+    noticed = dict.fromkeys(finding for _, found in judged for finding in found)
     findings = (*job.findings, *noticed, *_stopped_cells(runs))
     verdict = Verdict(
         student=job.student,
@@ -71,33 +80,40 @@ def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
         findings=findings,
         seed=job.seed,
         seconds=round(time.monotonic() - started, 3),
+        instances=job.exercise.instances,
     )
     return verdict, runs
 
 
-def judge(job: Job, check: Check, session: Session, told: Told) -> tuple[CheckResult, Finding | None]:
+def judge(job: Job, check: Check, session: Session, told: Told) -> tuple[CheckResult, list[Finding]]:
     """One check's result, whatever happens in it, and what a person should know besides.
 
     `told` is what earlier messages said; this one's ideas are added.
     """
-    student = Student(session.perform, id=job.student)
+    student = Student(session.perform, id=job.student, aliases=job.aliases)
+    result, findings = _outcome(job, check, student, told)
+    return result, [*findings, *(Finding("info", code, message) for code, message in student.noted)]
+
+
+def _outcome(job: Job, check: Check, student: Student, told: Told) -> tuple[CheckResult, list[Finding]]:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             remark = check(student, job.exercise.rng(check.id, job.seed))
     except CheckFailed as failure:
-        finding = Finding("warning", failure.finding, failure.what) if failure.finding else None
-        return _not_passed(job, check, student, failure, "failed", told), finding
+        findings = [Finding("warning", failure.finding, failure.what)] if failure.finding else []
+        return _not_passed(job, check, student, failure, "failed", told), findings
     except StudentError as error:
-        return _not_passed(job, check, student, error, "error", told), None
+        return _not_passed(job, check, student, error, "error", told), []
     except Stopped as stop:
-        return _result(check, _STATUS.get(stop.cause, "error"), stop.reason, job=job), None
+        return _result(check, _STATUS.get(stop.cause, "error"), stop.reason, job=job), []
     except Exception as bug:
         # An author's check met something that it does not handle: no verdict is no marks, and a person is told.
         what = f"the check {check.id} could not judge this answer ({type(bug).__name__}: {bug})"[:300]
         reason = "this check could not judge your answer; your instructor is told"
-        return _result(check, "error", reason, job=job), Finding("warning", "check-broke", what)
-    return _result(check, "passed", remark or None, job=job, score=check.points), None
+        return _result(check, "error", reason, job=job), [Finding("warning", "check-broke", what)]
+    told.earlier.note(check.id, None)
+    return _result(check, "passed", remark or None, job=job, score=check.points), []
 
 
 _STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}
@@ -132,7 +148,8 @@ def _explained(
         return [], []
     started = time.thread_time()
     try:
-        named = explain(job.exercise, check, job.seed, student.trace)
+        named = explain(job.exercise, check, job.seed, student.trace, told.earlier)
+        told.earlier.note(check.id, [part.id for idea in named[:1] for part in idea.parts or (idea,)])
         return named, [] if named or status == "error" else list(broken(job.exercise, check, job.seed, student))
     except Exception:  # a diagnosis that fails costs the student its words, never their marks
         return [], []

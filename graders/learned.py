@@ -10,7 +10,9 @@ import atexit
 import contextlib
 import functools
 import json
+import math
 import re
+import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -103,10 +105,13 @@ def shown(path: Path) -> str:
 
 
 class Walls:
-    """A process for each learned answer behind one sandbox, started when it is first asked."""
+    """A process for each learned answer behind one sandbox, started when it is first asked.
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    All of them together have `seconds`, waiting included.
+    """
+
+    def __init__(self, sandbox: Sandbox, seconds: float = math.inf) -> None:
+        self._sandbox, self._left = sandbox, seconds
         self._sessions: dict[str, Session] = {}
         self._stopped: dict[str, str] = {}
 
@@ -114,12 +119,17 @@ class Walls:
         """The answer's reply; an error where it had to be stopped, once and for all, or where there are no walls."""
         if self._sandbox.kind == "none":
             return _error("it runs behind walls alone")
+        if self._left <= 0:
+            return _error("the time for learned answers was used up")
+        started = time.monotonic()
         try:
             if source not in self._stopped:
                 self._sessions.setdefault(source, Session(self._sandbox, [source]))
                 return self._sessions[source].perform(request)
         except (Stopped, SandboxError) as stop:
             self._stopped[source] = str(stop)
+        finally:
+            self._left -= time.monotonic() - started
         return _error(self._stopped[source])
 
     def close(self) -> None:
@@ -136,9 +146,9 @@ _walls: ContextVar[Walls | None] = ContextVar("_walls", default=None)
 
 
 @contextlib.contextmanager
-def behind(sandbox: Sandbox) -> Iterator[None]:
-    """Learned answers that are asked within run behind the walls of `sandbox`."""
-    walls = Walls(sandbox)
+def behind(sandbox: Sandbox, seconds: float = math.inf) -> Iterator[None]:
+    """Learned answers that are asked within run behind the walls of `sandbox`, for `seconds` together."""
+    walls = Walls(sandbox, seconds)
     token = _walls.set(walls)
     try:
         yield

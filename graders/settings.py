@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Dict, Enum, Float, Integer, Unicode
+from traitlets import Bool, Dict, Enum, Float, Integer, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
 from course.instances import canonical
@@ -137,8 +137,11 @@ class Course:
 
     @property
     def settings(self) -> QKV:
-        """The grader's settings for this course."""
-        return QKV(config=self.config)
+        """The grader's settings for this course; UsageError where one is not of its kind."""
+        try:
+            return QKV(config=self.config)
+        except TraitError as error:
+            raise UsageError(f"in {CONFIG_FILE}, {error}; nothing was done") from None
 
     def folder(self, name: str) -> Path:
         """The folder for `source`, `release`, `submitted`, `autograded` or `feedback`, as nbgrader is told."""
@@ -149,7 +152,8 @@ class Course:
         """The students whose hand-in of `slug` was collected, in order of id, each with its folder."""
         submitted = self.folder("submitted")
         found = sorted(path for path in submitted.iterdir() if (path / slug).is_dir()) if submitted.is_dir() else []
-        return [(path.name, path / slug) for path in found]
+        # A name that is no UTF-8 comes with half characters, which neither the gradebook nor a page can hold.
+        return [(path.name.encode("utf-8", "replace").decode(), path / slug) for path in found]
 
     @property
     def db_url(self) -> str:

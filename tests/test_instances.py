@@ -88,6 +88,11 @@ def test_term_of_the_instructor_counts(monkeypatch):
     assert str(instance("ada")) == str(instance("ada", "autumn")) != str(instance("ada", ""))
 
 
+def test_text_longer_than_any_id_is_cut():
+    """Unicode puts the accents over one letter in order, which for a hundred thousand of them takes minutes."""
+    assert len(canonical("a" + "\u0301\u0334" * 5_000)) <= instances.LONGEST
+
+
 def test_number_as_id_is_read_as_text():
     """Whoever forgets the quotes around a matriculation number still gets the right numbers."""
     assert str(instance(1234567)) == str(instance("1234567"))

@@ -43,6 +43,7 @@ from graders.intake import (
     receive,
     submitted_at,
 )
+from graders.intake import folder as intake_folder
 
 SLUG = "fused_self_attention"
 RIGHT = {
@@ -419,6 +420,21 @@ def test_thousands_of_files_hide_nothing(tmp_path):
     for number in range(5200):
         (tmp_path / "a" / f"{number}.js").touch()
     assert find_notebook(tmp_path, SLUG)[0].name == f"{SLUG}.ipynb"
+
+
+def test_many_large_notebooks_are_not_all_read(tmp_path, monkeypatch):
+    """Forty that take seconds each, handed in beside the right one, would hold up the class."""
+    read: list[str] = []
+    monkeypatch.setattr(intake_folder, "MOST_READ", 100_000)
+    monkeypatch.setattr(intake_folder, "read_notebook", lambda path: read.append(path.stem) or read_notebook(path))
+    save(SOLVED, tmp_path, SLUG)
+    for name in ("a", "b", "c", "d"):
+        save({**SOLVED, "padding": "x" * 40_000}, tmp_path, name)
+    find_notebook(tmp_path, SLUG)
+    (tmp_path / f"{SLUG}.ipynb").unlink()
+    find_notebook(tmp_path, SLUG)
+
+    assert read == ["a", "b", "a", "b"]
 
 
 def test_odd_file_names_fit_one_line(tmp_path):

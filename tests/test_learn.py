@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pipeline.conftest import ROOT, one_line, run
 
-from graders import learned
+from graders import grading, learned
 from graders.authoring import ExerciseError, UsageError, load_exercise
 from graders.diagnosis import explain, replay
 from graders.grading import Job, grade
@@ -127,6 +127,15 @@ def test_learned_answer_that_never_ends_holds_up_nobody(folder, sandbox):
     assert verdict.check("output_is_as_wide_as_a_value").misconceptions[0] == "gives_the_output_the_key_width"
     assert verdict.score == 16.0
     assert verdict.seconds < 4
+
+
+def test_learned_answers_have_their_time_together(folder, sandbox, monkeypatch):
+    """One that is slow on some day is not asked again and again while a class waits; only its name is missed."""
+    learnt(sandbox, WRONG)
+    monkeypatch.setattr(grading, "LEARNED_SECONDS", 0.0)
+    asked = verdict_on(SAME_IN_OTHER_WORDS, sandbox).check(CHECK)
+    assert asked.misconceptions == ()
+    assert asked.status == "failed"
 
 
 DIFFERENT_EACH_TIME = f"import random\n{RIGHT}    return table | {{'output': (B, random.randrange(10**9))}}\n"
@@ -269,6 +278,18 @@ def command(*more):
     return ("python", "-m", "graders.cli", "learn", SLUG, "answer.py", *more)
 
 
+def asked_at_a_terminal(copy, typed):
+    """`qkv learn` where somebody has `typed` these bytes."""
+    ours, theirs = os.openpty()
+    os.write(ours, typed)
+    scripts = Path(sys.executable).parent
+    words = [str(scripts / "python"), *command()[1:]]
+    done = subprocess.run(words, cwd=copy, stdin=theirs, capture_output=True, text=True, timeout=120, check=False)
+    os.close(theirs)
+    os.close(ours)
+    return done
+
+
 @pytest.mark.slow
 def test_command_learns_in_one_step_and_the_laws_hold(copy):
     """With everything said it asks nothing; the next exercise that is loaded has the entry."""
@@ -290,15 +311,18 @@ def test_command_learns_in_one_step_and_the_laws_hold(copy):
 
 
 @pytest.mark.slow
+def test_no_answer_at_the_terminal_is_no_fault(copy):
+    """Ctrl-D at a question ends the command as Ctrl-C does, and nothing is written."""
+    done = asked_at_a_terminal(copy, b"\x04")
+    assert done.returncode == 130
+    assert "fault" not in done.stderr
+    assert not (copy / "graders/exercises/learned").exists()
+
+
+@pytest.mark.slow
 def test_command_asks_at_a_terminal(copy):
     """What is missing is asked for, after what the answer fails has been said."""
-    ours, theirs = os.openpty()
-    os.write(ours, b"pairs_keys\nYou paired keys.\n\n")
-    scripts = Path(sys.executable).parent
-    words = [str(scripts / "python"), *command()[1:]]
-    done = subprocess.run(words, cwd=copy, stdin=theirs, capture_output=True, text=True, timeout=120, check=False)
-    os.close(theirs)
-    os.close(ours)
+    done = asked_at_a_terminal(copy, b"pairs_keys\nYou paired keys.\n\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.index("first fails") < done.stdout.index("sentence")
     assert "You paired keys." in (copy / "graders/exercises/learned" / SLUG / "pairs_keys.py").read_text()

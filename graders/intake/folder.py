@@ -17,6 +17,9 @@ from graders.intake.reading import MAX_BYTES, Notebook, NotGradable, listed, rea
 from graders.verdict import Finding
 
 MAX_ENTRIES, MAX_DEPTH, MAX_CANDIDATES = 5000, 8, 40
+MOST_READ = 2 * MAX_BYTES
+"""Bytes of notebooks that are read to find out which is the hand-in: each may take seconds, and the class waits."""
+
 IGNORED_FOLDERS = ("__MACOSX", "__pycache__")
 FIRST_YEAR = 2015
 
@@ -133,8 +136,9 @@ def _is_notebook(folder: Path, file: Path) -> bool:
 
 
 def _choose(folder: Path, slug: str, grade_ids: Collection[str], notebooks: list[Path], files: list[Path]) -> Path:
-    carrying = [file for file in notebooks[:MAX_CANDIDATES] if _carries(file, slug, grade_ids)]
-    named = [] if carrying else [file for file in notebooks[:MAX_CANDIDATES] if _is_named(file, slug)]
+    read = _worth_reading(notebooks)
+    carrying = [file for file in read if _carries(file, slug, grade_ids)]
+    named = [] if carrying else [file for file in read if _is_named(file, slug)]
     candidates = carrying or named or [file for file in notebooks if _is_close(file, slug)]
     if not candidates:
         names = [str(file.relative_to(folder)) for file in files if not file.name.startswith(".")]
@@ -145,6 +149,13 @@ def _choose(folder: Path, slug: str, grade_ids: Collection[str], notebooks: list
         names = [str(file.relative_to(folder)) for file in candidates]
         raise NotGradable("ambiguous", f"{len(names)} notebooks could be {slug}.ipynb: {listed(names)}")
     return candidates[0]
+
+
+def _worth_reading(notebooks: list[Path]) -> list[Path]:
+    """The first of them, as many as there is time for."""
+    files = notebooks[:MAX_CANDIDATES]
+    sizes = itertools.accumulate(file.stat().st_size for file in files)
+    return [file for file, size in zip(files, sizes, strict=True) if size <= MOST_READ]
 
 
 def _carries(file: Path, slug: str, grade_ids: Collection[str]) -> bool:
@@ -183,7 +194,7 @@ def _same_bytes(files: list[Path]) -> bool:
 
 def _others(exact: Path, notebooks: list[Path], slug: str, grade_ids: Collection[str]) -> list[Finding]:
     """A note where a second version lies beside the notebook: if the graded one is untouched, that may be the work."""
-    rest = [file for file in notebooks if file != exact][:MAX_CANDIDATES]
+    rest = _worth_reading([file for file in notebooks if file != exact])
     versions = [file for file in rest if _carries(file, slug, grade_ids) and not _same_bytes([exact, file])]
     if not versions:
         return []

@@ -27,6 +27,9 @@ PYTHON, HTML = PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)
 LONGEST_ANSWER = 20_000
 """Characters of one answer that a page shows; a pasted data set would make it unreadable."""
 
+LONGEST_COLOURED = 5_000
+"""Characters of an answer that is shown in colours: on some texts Pygments takes time as the square of their length."""
+
 SEVERITIES: dict[Severity, str] = {
     "error": "could not be graded",
     "warning": "to be looked at",
@@ -147,7 +150,7 @@ def _sorted(findings: Sequence[Finding]) -> list[Finding]:
 def _answer(name: str, source: str, comment: str, marks: tuple[float | None, float] | None) -> AnswerCell:
     text = printable(source[:LONGEST_ANSWER], lines=True)
     # What a person marks is prose as often as code, and prose coloured as Python misleads.
-    code = Markup.escape(text) if marks else _highlighted(text)
+    code = Markup.escape(text) if marks or len(text) > LONGEST_COLOURED else _highlighted(text)
     return AnswerCell(name, code, _manual_marks(marks), comment, cut=len(source) > LONGEST_ANSWER)
 
 

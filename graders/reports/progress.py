@@ -11,6 +11,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from graders.reports.quote import printable
 from graders.verdict import Verdict
 
 COUNTED = ("full marks", "partial", "zero", "needs a look")
@@ -57,7 +58,7 @@ class ClassProgress:
             self._live.update(self._task, advance=1, rate=self._rate(), counts=self._counts())
         elif not kept:
             print(
-                f"{self.done}/{self.total} {verdict.student}: {verdict.score:g} of {verdict.max_score:g}"
+                f"{self.done}/{self.total} {printable(verdict.student)}: {verdict.score:g} of {verdict.max_score:g}"
                 f" in {verdict.seconds:.1f} s",
                 file=self.stream,
                 flush=True,

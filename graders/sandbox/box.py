@@ -29,14 +29,16 @@ __all__ = ["Child", "Kind", "Limits", "Sandbox", "SandboxError", "Stopped", "ava
 
 BWRAP_HINT = "apt-get install bubblewrap (Debian, Ubuntu) adds namespaces round the other walls"
 PROBE_SECONDS = 20.0
+AT_ONCE = 32
+"""Hand-ins that can each fill what they may write without any other's missing it, in the folder that they share."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """What one hand-in may use: seconds for a call, a cell and the whole; bytes of memory above the start.
 
-    `file` is bytes in one file, `files` open descriptors, `processes` threads, `scratch` bytes in all files, and `output`
-    what one cell may show, in characters.
+    `file` is bytes in one file, `files` open descriptors, `processes` threads, `scratch` bytes in all files, and
+    `output` characters that one cell may show.
     """
 
     call: float = 10.0
@@ -193,7 +195,7 @@ class Sandbox:
         }
         start = f"import sys; sys.path.insert(0, {home!r}); from inside.zygote import main; del sys.path[0]; main()"
         python = [sys.executable, "-I", "-c", start, str(listening), str(lifeline), json.dumps(config)]
-        return mounts.bwrap(python, self.limits.scratch, self._own_namespace) if outer else python
+        return mounts.bwrap(python, AT_ONCE * self.limits.scratch, self._own_namespace) if outer else python
 
     def _connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

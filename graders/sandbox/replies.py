@@ -15,6 +15,7 @@ import numpy as np
 Output = dict[str, Any]
 MAX_OUTPUTS = 600
 MAX_JSON_DEPTH = 30
+CUT: Output = {"output_type": "stream", "name": "stderr", "text": "[the rest of this cell's output was cut]\n"}
 
 
 def outputs(reply: Mapping[str, Any], most: int) -> list[Output]:
@@ -23,12 +24,14 @@ def outputs(reply: Mapping[str, Any], most: int) -> list[Output]:
     The child keeps to `most` characters by itself; one that does not is cut off at twice as many.
     """
     found = reply.get("outputs")
-    kept, left = [], 2 * most
+    kept: list[Output] = []
+    left = 2 * most
     for output in found[:MAX_OUTPUTS] if isinstance(found, list) else []:
         clean = _OUTPUTS.get(_string(output, "output_type"), _nothing)(output)
-        left -= _size(clean)
-        if clean and left >= 0:
-            kept.append(clean)
+        left -= size(clean)
+        if left < 0:
+            return [*kept, CUT]
+        kept += [clean] if clean else []
     return kept
 
 
@@ -118,10 +121,10 @@ def _json(value: Any, depth: int = 0) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else None
 
 
-def _size(tree: Any) -> int:
+def size(tree: Any) -> int:
     """About as many bytes as `tree` takes in a notebook."""
     if isinstance(tree, dict):
-        return sum(len(key) + _size(value) for key, value in tree.items())
+        return sum(len(key) + size(value) for key, value in tree.items())
     if isinstance(tree, list):
-        return sum(2 + _size(item) for item in tree)
+        return sum(2 + size(item) for item in tree)
     return len(tree) if isinstance(tree, str) else 8

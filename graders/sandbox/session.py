@@ -12,12 +12,15 @@ from typing import Any
 from graders.sandbox import replies
 from graders.sandbox.box import Limits, Sandbox
 from graders.sandbox.child import Child, Stopped
+from graders.sandbox.inside.wire import BadFrame
 
 MAX_REPLAYS = 6
 MAX_STOPS_PER_NAME = 2
 """A function that had to be stopped this often is not called again: it would cost its deadline each time."""
 CUT_OFF_AGAIN = 1 / 6
 """The share of its time that a cell gets in a replay which was cut off before: what it does, it does at its start."""
+OUTPUTS = 20
+"""How many times what one cell may show all cells may show together: a notebook can have thousands."""
 NEVER_ENDS = "is there a loop that never ends?"
 
 Output = dict[str, Any]
@@ -45,6 +48,7 @@ class Session:
         self._cut_off: set[int] = set()
         self._stops: Counter[str] = Counter()
         self._starts = 0
+        self._room = OUTPUTS * self.limits.output
         self.runs: list[CellRun] = [CellRun() for _ in self._sources]
 
     def run(self) -> list[CellRun]:
@@ -107,6 +111,9 @@ class Session:
         except Stopped as stop:
             self._note_stop(index, stop, seconds)
             return False
+        except BadFrame as error:  # before it was sent
+            self.runs[index].stopped = f"not run: {error}"
+            return True
         self._note_run(index, reply, seconds)
         return True
 
@@ -129,9 +136,10 @@ class Session:
         if reply.get("timed_out") is True:
             self._cut_off.add(index)
             stopped = f"stopped after {seconds:.3g} s: {NEVER_ENDS}"
-        self.runs[index] = CellRun(
-            replies.outputs(reply, self.limits.output), replies.count(reply), reply.get("ok") is True, stopped
-        )
+        self._room += replies.size(self.runs[index].outputs)
+        shown = replies.outputs(reply, max(min(self.limits.output, self._room), 0))
+        self._room -= replies.size(shown)
+        self.runs[index] = CellRun(shown, replies.count(reply), reply.get("ok") is True, stopped)
 
     def _left(self) -> float:
         return self._until - time.monotonic()

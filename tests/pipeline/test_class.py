@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +60,16 @@ def test_one_broken_hand_in_stops_nobody(course_of):
     assert marks_in(course, SHAPES)["m"] == 0.0
 
 
+def test_folder_whose_name_is_no_text_stops_nobody(course_of):
+    """An archive may name a student's folder by bytes that are no UTF-8; a gradebook holds text."""
+    course = course_of(SHAPES)
+    for student in ("a", os.fsdecode(b"m\xff"), "z"):
+        hand_in(course, student, SHAPES, solved(SHAPES))
+    verdicts = grade_class(course, load_exercise(SHAPES))
+    assert [verdict.student for verdict in verdicts] == ["a", "m?", "z"]
+    assert set(marks_in(course, SHAPES).values()) == {verdicts[0].max_score}
+
+
 def test_second_run_skips_what_is_done_and_force_does_not(course_of):
     """An unchanged hand-in is kept; a changed one, or --force, is graded again, on the same hidden inputs."""
     course = course_of(SHAPES)
@@ -100,6 +112,18 @@ def _work_unless_killer(job):
 
         os._exit(9)
     return _real_work(job)
+
+
+def test_check_that_asks_for_all_memory_costs_only_itself(course_of, monkeypatch):
+    """What a student sent may have a size that an author did not think of: the check breaks, and a person is told."""
+    course, exercise = course_of(SHAPES), load_exercise(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+    first, *others = exercise.checks.values()
+    monkeypatch.setattr(classroom, "MEMORY", 256 << 20)
+    monkeypatch.setitem(exercise.checks, first.id, replace(first, run=lambda student, *_: bytes(1 << 30)))
+    (verdict,) = grade_class(course, exercise)
+    assert [result.status for result in verdict.checks] == ["error", *["passed"] * len(others)]
+    assert [finding.code for finding in verdict.findings] == ["check-broke"]
 
 
 def test_manual_marks_survive_grading_again(course_of):

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from jsonschema import validate
 
+from graders.ahead import needs_sandbox
 from graders.authoring import load_exercise
 from graders.build import adopt, digest, load
 from pipeline.conftest import ROOT, hand_in, one_line, released, run, solved
@@ -99,6 +100,27 @@ def test_no_hand_ins_and_no_release_say_what_to_do(course_of):
     assert "qkv release attention_shapes" in one_line(run(course.root, "qkv", "grade", SLUG), 2)
     hand_in(course, "a", SLUG, solved(SLUG))
     assert "qkv release attention_shapes" in one_line(run(course.root, "qkv", "grade", SLUG), 2)
+    assert not needs_sandbox(course, SLUG)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        (
+            "nbgrader_config.py",
+            "c = get_config()\nc.QKV.memory = 'large'\n",
+            "in nbgrader_config.py, The 'memory' trait",
+        ),
+        ("gradebook.db", "nothing that SQLite wrote", "file is not a database"),
+    ],
+    ids=["configuration", "gradebook"],
+)
+def test_file_of_the_course_that_is_broken_is_named(course_of, file, text, words):
+    """Neither is a fault of ours, and neither takes a traceback to say."""
+    course = course_of(SLUG)
+    hand_in(course, "a", SLUG, solved(SLUG))
+    (course.root / file).write_text(text)
+    assert words in one_line(run(course.root, "qkv", "grade", SLUG), 2)
 
 
 def test_build_never_overwrites_a_hand_edit_and_adopt_keeps_it(course_of, tmp_path):

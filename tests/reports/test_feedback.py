@@ -10,7 +10,7 @@ import pytest
 from pygments.styles import get_style_by_name
 
 import graders.reports
-from graders.reports.feedback import DARK, LIGHT, LONGEST_ANSWER, feedback_page
+from graders.reports.feedback import DARK, LIGHT, LONGEST_ANSWER, LONGEST_COLOURED, feedback_page
 from graders.verdict import Verdict
 from tests.reports.samples import HALF, OVER_BATCH, PAGES, PERFECT, SWAPPED, UNGRADED
 
@@ -144,6 +144,12 @@ def test_long_answer_is_cut_and_says_so():
     page = feedback_page(PERFECT, [("x", "a = 1\n" * LONGEST_ANSWER)])
     assert "Only the beginning is shown" in page
     assert len(page) < 40 * LONGEST_ANSWER
+
+
+def test_long_answer_is_plain():
+    """Colouring lines that are all but empty takes time as the square of their number, and the class waits for it."""
+    page = feedback_page(PERFECT, [("short", "a = 1\n"), ("long", "a = 1\n" + "\n " * LONGEST_COLOURED)])
+    assert page.count('<span class="mi">1</span>') == 1
 
 
 def test_hostile_text_stays_text():

@@ -44,6 +44,16 @@ def test_log_has_a_plain_line_for_each():
     assert last.endswith(" a second; 1 unchanged since an earlier run)")
 
 
+def test_name_of_a_folder_cannot_draw_on_the_terminal():
+    """A student's id is the name of a folder, which may hold escape sequences and a line of its own."""
+    shown = io.StringIO()
+    with ClassProgress("some_slug", shown) as progress:
+        progress.started(1)
+        progress.graded(verdict("\x1b[2Jada\n2/1 eve"), False)
+    assert "\x1b" not in shown.getvalue()
+    assert len(shown.getvalue().splitlines()) == 3
+
+
 def test_run_that_had_nothing_to_do_says_so():
     """No rate is made up."""
     shown = io.StringIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,16 @@ def test_gradients_of_the_first_output() -> None:
     weights = torch.tensor([1.0, 2.0])
     reply = call(lambda w: (w * w, w), weights, gradients_of=(0,), upstream=np.array([1.0, 10.0]))
     torch.testing.assert_close(reply["gradients"][0], torch.tensor([2.0, 40.0]))
+
+
+def test_gradients_of_the_output_in_a_record() -> None:
+    """A dict or a named tuple has an order of its own: the part that `upstream` fits is the output."""
+    pair = namedtuple("pair", "weights output")
+    functions = (lambda w: {"weights": w[None], "output": w * w}, lambda w: pair(w[None], w * w))
+    for function in functions:
+        weights = torch.tensor([1.0, 2.0])
+        reply = call(function, weights, gradients_of=(0,), upstream=np.array([1.0, 10.0]))
+        torch.testing.assert_close(reply["gradients"][0], torch.tensor([2.0, 40.0]))
 
 
 def test_a_cut_graph_has_no_gradient() -> None:

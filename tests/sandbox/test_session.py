@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from graders.sandbox import child as child_module
+from graders.sandbox import replies
 from graders.sandbox import session as session_module
 from graders.sandbox.box import Limits, Sandbox, Stopped
+from graders.sandbox.inside import wire
 from graders.sandbox.session import Session
 from graders.settings import QKV
 from sandbox.conftest import LIMITS, call, printed, run
@@ -219,6 +221,21 @@ def test_a_value_that_hangs_while_it_is_read_is_a_timeout(hasty: Sandbox) -> Non
         assert answered(session, "good") == 1
 
 
+def test_what_one_fills_is_not_missing_to_another(walled: Sandbox) -> None:
+    """A hand-in that writes all that it may, and stays, leaves its neighbour as much."""
+    fills = "for name in '1234567':\n    with open(name, 'wb') as file: file.write(bytes(1 << 20))"
+    with Session(walled, [fills]) as first, Session(walled, [fills]) as second:
+        assert [first.run()[0].outputs, second.run()[0].outputs] == [[], []]
+
+
+def test_cell_that_is_too_long_to_send_costs_itself(sandbox: Sandbox) -> None:
+    """Megabytes of data in one cell are named; the cells beside it run."""
+    before, long, after = run(sandbox, "a = 1", "#" * wire.MAX_HEADER, "print(a)")
+    assert not before.stopped
+    assert long.stopped.startswith("not run: ")
+    assert printed(after) == "1\n"
+
+
 # --- output -----------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +265,16 @@ def test_a_cut_is_said_once(sandbox: Sandbox) -> None:
     """Whoever reads the output learns that there was more."""
     output = printed(run(sandbox, "for _ in range(10): print('x' * 100_000)")[0])
     assert output.count("was cut") == 1
+
+
+def test_outputs_of_all_cells_have_a_bound(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook may have thousands of cells: what they show together fills neither memory nor disk."""
+    monkeypatch.setattr(session_module, "OUTPUTS", 1)
+    loud = "print('x' * 199_999)"
+    first, *_, last, quiet = run(sandbox, *[loud] * 8, "pass")
+    assert len(printed(first)) == 200_000
+    assert printed(last) == replies.CUT["text"]
+    assert printed(quiet) == ""
 
 
 def test_printing_in_a_call_costs_nothing(sandbox: Sandbox) -> None:

@@ -293,8 +293,9 @@ def test_what_is_short_to_write_and_long_to_send_is_described(value: Any) -> Non
         [0] * (wire.MAX_NODES + 1),
         [np.zeros(1)] * (wire.MAX_ARRAYS + 1),
         "x" * (wire.MAX_HEADER + 1),
+        dict.fromkeys(range(wire.MAX_KEYS + 1)),
     ],
-    ids=["nodes", "arrays", "text"],
+    ids=["nodes", "arrays", "text", "keys"],
 )
 def test_too_much_is_refused_before_it_is_sent(value: Any) -> None:
     """The sender says that a value is too large; it does not send what the receiver would take for an attack."""
@@ -361,6 +362,7 @@ HEADERS = {
         "$": "map",
         "items": [[{"$": "structure", "type": "", "fields": {}, "items": None}, 1]],
     },
+    "a map of keys that share a hash": {"$": "map", "items": [[n * (2**61 - 1), 0] for n in range(wire.MAX_KEYS + 1)]},
     "a tuple of text": {"$": "tuple", "items": "abc"},
     "a tuple of a dict": {"$": "tuple", "items": {"a": 1}},
     "a structure without fields": {"$": "structure", "type": "S", "items": None},

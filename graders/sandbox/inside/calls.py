@@ -7,6 +7,7 @@ call it and run backward. A request carries plain data and so does the reply; wh
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,17 @@ def _call(names: Names, request: dict[str, Any]) -> dict[str, Any]:
     value = function(*arguments, **keywords)
     reply = {"value": value, "arguments": arguments}
     if leaves:
-        reply["gradients"] = _backward(_first(value), request["upstream"], leaves)
+        reply["gradients"] = _backward(_first(value, request["upstream"]), request["upstream"], leaves)
     return reply
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, (tuple, list)) else value
+def _first(value: Any, upstream: Any) -> Any:
+    """The first of a sequence; of a mapping or a record, whose order is its author's, what has `upstream`'s shape."""
+    named = value._asdict() if hasattr(value, "_asdict") else value
+    if isinstance(named, (tuple, list)):
+        return named[0]
+    parts = named if isinstance(named, Mapping) else getattr(named, "__dict__", {})
+    return next((part for part in parts.values() if getattr(part, "shape", None) == np.shape(upstream)), value)
 
 
 def _backward(output: Any, upstream: Any, leaves: list[Any]) -> list[Any]:

@@ -29,6 +29,9 @@ MAX_ITEMS = 100_000
 """Of a sequence that is no list: `range(10**12)` is short to write and long to send."""
 MAX_NODES = 200_000
 MAX_ARRAYS = 5_000
+MAX_KEYS = 2_000
+"""Keys of a frame's dicts that are no texts, whose hash is salted. Anyone can name many numbers of one hash, and a dict
+takes n² steps for n of them."""
 MAX_MARKS = 1_500_000
 """Commas and opening brackets in a header: a bound on what it becomes when it is read, known before it is read."""
 MAX_TABLE = 1 << 20
@@ -92,7 +95,7 @@ def _carried(dtype: np.dtype) -> bool:
 class _Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
-        self.bytes = self.nodes = 0
+        self.bytes = self.nodes = self.keys = 0
 
     def array(self, value: np.ndarray, tag: str = "array") -> Any:
         if self.bytes + value.nbytes > MAX_PAYLOAD - MAX_TABLE:
@@ -153,8 +156,11 @@ class _Encoder:
         return {"$": "tuple", "items": self._list(list(value), depth)}
 
     def _mapping(self, value: Mapping, depth: int) -> Any:
-        items = [[self._key(key, depth), self.tree(value[key], depth)] for key in list(value)]
-        return {"$": "map", "items": items}
+        keys = list(value)
+        self.keys += sum(not isinstance(key, str) for key in keys)
+        if self.keys > MAX_KEYS:
+            raise BadFrame(f"the value has more than {MAX_KEYS} keys that are no texts")
+        return {"$": "map", "items": [[self._key(key, depth), self.tree(value[key], depth)] for key in keys]}
 
     def _key(self, key: Any, depth: int) -> Any:
         """Only what can be a key again on the other side; an object that cannot becomes its description."""
@@ -339,7 +345,7 @@ def _arrays(payload: bytes) -> dict[str, np.ndarray]:
 class _Decoder:
     def __init__(self, arrays: dict[str, np.ndarray], tensors: bool) -> None:
         self.arrays, self.tensors = arrays, tensors
-        self.listed = self.longest = 0
+        self.listed = self.longest = self.keys = 0
 
     def tree(self, node: Any, depth: int = 0) -> Any:
         if depth > 4 * MAX_DEPTH:
@@ -384,7 +390,13 @@ class _Decoder:
         return tuple(self._list(node["items"], depth))
 
     def _map(self, node: dict, depth: int) -> dict:
-        return {self.tree(key, depth): self.tree(value, depth) for key, value in node["items"]}
+        return {self._key(key, depth): self.tree(value, depth) for key, value in node["items"]}
+
+    def _key(self, node: Any, depth: int) -> Any:
+        self.keys += type(node) is not str
+        if self.keys > MAX_KEYS:
+            raise BadFrame("too many keys that are no texts")
+        return self.tree(node, depth)
 
     def _int(self, node: dict, depth: int) -> int:
         return int(_checked(node["value"], str))
