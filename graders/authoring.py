@@ -447,7 +447,7 @@ def fields(value: Any, names: Sequence[str], *, what: str) -> dict[str, Any]:
         return dict(zip(names, value, strict=True))
     raise CheckFailed(
         f"{what} is {_article(kind_of(value))}",
-        expected="a dict with " + ", ".join(names),
+        expected="a dict or a tuple with " + ", ".join(names),
         got=kind_of(value),
         public=True,
     )

@@ -19,7 +19,7 @@ from graders.diagnosis import replay, same
 from graders.sandbox.box import Stopped
 from graders.student import Observation, Student, StudentError
 
-MOST_QUESTIONS = 4
+MOST_QUESTIONS = 5
 """How often the student's function is called again for one failed check."""
 ENOUGH_NUMBERS = 4
 """Of fewer numbers, any two answers are alike but for a factor or an order."""
@@ -52,10 +52,14 @@ def broken(exercise: Exercise, check: Check, seed: int, student: Student) -> lis
         return []
     asked = _asked(exercise, check, seed, trace)
     ask = _bounded(student)
+    # Where two equal questions get two answers, comparing the answers to two different ones says nothing.
+    calls = [Call(request, seen.value, ask) for request, seen in zip(asked, trace, strict=False)]
+    if calls and (chance := _tried(_left_to_chance, calls[-1])):
+        return [chance]
     told: dict[str, None] = {}
-    for request, seen in zip(asked, trace, strict=False):
-        for invariant in exercise.invariants.get(seen.name, []):
-            told[_tried(invariant, Call(request, seen.value, ask))] = None
+    for call in calls:
+        for invariant in exercise.invariants.get(call.name, []):
+            told[_tried(invariant, call)] = None
     told[_but_for(replay(exercise, check, seed), trace)] = None
     return [sentence for sentence in told if sentence]
 
@@ -67,6 +71,11 @@ def _tried(invariant: Callable[[Call], str], call: Call) -> str:
         warnings.simplefilter("ignore")
         return invariant(call)
     return ""
+
+
+def _left_to_chance(call: Call) -> str:
+    """The same question gets the same answer, within what a check lets pass."""
+    return "" if same(call.again(), call.value) else "the same call gives other numbers when it is repeated"
 
 
 def _bounded(student: Student) -> Callable[[Request], Any]:

@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from graders.authoring import Answer, Exercise, load_exercise, slugs
 
 LESSONS = {path.stem: path for path in sorted((Path(__file__).parents[1] / "course" / "lessons").glob("*.md"))}
+INSTRUCTOR = (Path(__file__).parents[1] / "docs" / "instructor.md").read_text(encoding="utf-8")
 SHORT = 20
 """Lines of up to this many characters, `return output` say, give nothing away."""
 
@@ -70,6 +71,15 @@ def test_lesson_says_once_what_earns_points(slug):
     """The table of points has one place, in a Markdown cell."""
     assert LESSONS[slug].read_text(encoding="utf-8").count("{{ points }}") == 1
     assert [cell.cell_type for cell in notebook(slug).cells if "{{ points }}" in cell.source] == ["markdown"]
+
+
+@pytest.mark.parametrize("slug", LESSONS)
+def test_instructors_read_the_same_minutes_and_points(slug):
+    """The table for instructors promises what the lesson says and what the checks give."""
+    (minutes,) = re.findall(r"About (\d+) minutes", LESSONS[slug].read_text(encoding="utf-8"))
+    (row,) = [line for line in INSTRUCTOR.splitlines() if line.startswith(f"| `{slug}` |")]
+    points = sum(check.points for check in load_exercise(slug).checks.values())
+    assert row.endswith(f"| {minutes} | {points:g} |")
 
 
 @pytest.mark.parametrize("slug", LESSONS)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graders.authoring import Check, CheckFailed, Misconception
-from graders.reports.quote import library_message, own_line, own_type, printable, without_foreign
+from graders.reports.quote import HIDDEN, library_message, own_line, own_type, printable, without_foreign
 from graders.student import Observation, StudentError
 from graders.verdict import CheckResult, Status
 
@@ -40,6 +40,8 @@ _MOST_OTHERS = 2
 """Further ideas that a message names: more are a list to guess from."""
 
 WITHHELD = "(withheld: it could show hidden inputs; run the visible check in your notebook to read it)"
+
+NOT_REPEATED = f"{HIDDEN} (text that your code made is not repeated: it could show hidden inputs)"
 
 Rows = list[tuple[str, str]]
 Told = Mapping[str, str]
@@ -89,7 +91,8 @@ def render_failure(
     typed = " ".join([source, check.id, check.title, failure.hint, value_text(failure.expected) if shown else ""])
     rows: Rows = [("expected", value_text(failure.expected))] if shown else []
     if failure.got is not None:
-        rows.append(("got", without_foreign(value_text(failure.got), trace, typed)))
+        got = without_foreign(value_text(failure.got), trace, typed)
+        rows.append(("got", NOT_REPEATED if got == HIDDEN else got))
     rows += advice or []
     return _lay_out(check, status, without_foreign(failure.what, trace, typed), rows)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from graders.reports.message import heading, number
 from graders.reports.quote import printable
-from graders.verdict import CheckResult, Verdict
+from graders.verdict import CheckResult, Finding, Verdict
 
 HEADINGS = ("student", "marks", "named ideas", "needs a person")
 WIDTH = 100
@@ -44,8 +44,17 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(verdict: Verdict) -> tuple[str, str, str, str]:
     ideas = dict.fromkeys(idea for result in verdict.checks for idea in result.misconceptions[:1])
-    person = [finding.message for finding in verdict.findings if finding.severity != "info"]
-    return printable(verdict.student), marks(verdict), printable(", ".join(ideas)), printable("; ".join(person))
+    person = printable("; ".join(_needs(verdict.findings)))
+    return printable(verdict.student), marks(verdict), printable(", ".join(ideas)), person
+
+
+def _needs(findings: Sequence[Finding]) -> list[str]:
+    """What a person should look at: of findings of one kind the first, and how many more there are."""
+    messages: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.severity != "info":
+            messages.setdefault(finding.code, []).append(finding.message)
+    return [first + (f" (and {len(more)} more like it)" if more else "") for first, *more in messages.values()]
 
 
 def marks(verdict: Verdict) -> str:

@@ -45,6 +45,13 @@ def test_plain_table_holds_the_same_in_one_line_each():
     assert lines[4].endswith("that you want graded.")
 
 
+def test_findings_of_one_kind_are_told_once():
+    """Two steps of one derivation may raise the same question; the line stays short, and nothing is lost silently."""
+    found = [Finding("warning", code, f"{name} is odd") for code, name in (("a", "x"), ("b", "y"), ("a", "z"))]
+    line = plain_table([Verdict("ada", "x", 0, 1, "none", (), tuple(found))]).splitlines()[-1]
+    assert line.endswith("x is odd (and 1 more like it); y is odd")
+
+
 def test_plain_table_of_nobody_is_its_heading():
     """An empty class is no error."""
     assert len(plain_table([]).splitlines()) == 2
