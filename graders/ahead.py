@@ -40,6 +40,10 @@ class SandboxAhead:
             Sandbox, modules_for(slug), settings.limits(), settings.sandbox
         )
 
+    def is_ready(self) -> bool:
+        """Whether `ready` would not wait."""
+        return self._starting.done()
+
     def ready(self) -> Sandbox:
         """The sandbox, with no thread left beside the caller's, which may fork; raises what its start raised."""
         self._thread.shutdown()

@@ -7,6 +7,7 @@ written at once, and the next run goes on from there.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import multiprocessing
 import os
@@ -89,7 +90,10 @@ def grade_class(
         _ensure_assignment(course, exercise, marks)
         known = set() if force else marks.graded()
         started(len(folders))
-        workers: Workers | None = None  # where nothing is new, none are wanted
+        opened = functools.cache(  # where nothing is new, no workers are wanted
+            lambda: stack.enter_context(_workers(course, exercise, len(folders), jobs, scheduler, ahead))
+        )
+        waiting: list[Received] = []
         futures: dict[Future[Graded], Received] = {}
         for student, folder in folders:
             found = _receive(course, exercise, released, student, folder)
@@ -98,13 +102,13 @@ def grade_class(
                 note(done, True)
             elif found.problem is not None:
                 write(found, not_graded(exercise, student, released, found.problem, found.findings))
-            elif found.job is not None:
-                workers = workers or stack.enter_context(
-                    _workers(course, exercise, len(folders), jobs, scheduler, ahead)
-                )
-                futures[workers.submit(found.job)] = found
-        if workers is not None:
-            for found, graded in _results(workers, exercise, released, futures):
+            else:
+                waiting.append(found)
+            if ahead is not None and ahead.is_ready():
+                futures |= _handed_out(waiting, opened)
+        futures |= _handed_out(waiting, opened)
+        if futures:
+            for found, graded in _results(opened(), exercise, released, futures):
                 write(found, graded)
     return sorted(verdicts, key=lambda verdict: verdict.student)
 
@@ -276,6 +280,13 @@ def _workers(
         except BaseException:
             workers.close()
             raise
+
+
+def _handed_out(waiting: list[Received], workers: Callable[[], Workers]) -> dict[Future[Graded], Received]:
+    """Give `waiting` to the workers, and empty it."""
+    given = {workers().submit(found.job): found for found in waiting if found.job}
+    waiting.clear()
+    return given
 
 
 def _results(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -37,7 +36,7 @@ def draft_cells(match: Match) -> Draft:
         "locked": _fill_fixed,
     }
     for theirs, claims in enumerate(match.claims()):
-        draft.cells.append(copy.deepcopy(match.released[theirs]))
+        draft.cells.append(dict(match.released[theirs]))
         fill[role(match.released[theirs])](match, draft, theirs, claims)
     return draft
 

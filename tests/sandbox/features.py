@@ -66,6 +66,13 @@ SAME = {
     "a joined thread that prints": "import threading\nt = threading.Thread(target=print, args=('from a thread',))\nt.start(); t.join()",
     "a thread that raises": "def boom(): raise ValueError('in a thread')\n"
     "t = threading.Thread(target=boom); t.start(); t.join(); print('joined')",
+    "marks of magics in strings": "print('what?', 5 % 3, '!ls')\n'%time?'",
+    "help in the midst of Python": "wanted = 1\nlen?\nwanted",
+    "help in a block": "for _ in range(1):\n    len?\n    print('seen')",
+    "a transformer of one's own": (
+        "get_ipython().input_transformers_post.append(lambda lines: [line.replace('¤', '2') for line in lines])"
+    ),
+    "which is asked": "print(¤)\n¤",
     "%time": "%time y = 1",
     "%%time": "%%time\nz = 2\nprint(z)",
     "%%timeit": "%%timeit -n 1 -r 1 -o\npass",

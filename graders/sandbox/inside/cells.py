@@ -5,6 +5,7 @@ No kernel and no sockets: what a kernel would send is collected here, cut where 
 
 from __future__ import annotations
 
+import ast
 import base64
 import builtins
 import getpass
@@ -13,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 import zlib
 from typing import Any
 
@@ -21,9 +23,11 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
+from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import SList
 from matplotlib.backends.registry import backend_registry
+from traitlets import Instance
 from traitlets.config import Config
 
 MOST = 1_000_000
@@ -164,12 +168,42 @@ class Compiler(CachingCompiler):
         return f"/tmp/ipykernel_1/{zlib.crc32(raw_code.encode('utf-8', 'replace'))}.py"
 
 
+DEFAULT_TRANSFORMERS = TransformerManager().token_transformers
+
+
+class Transformer(TransformerManager):
+    """Rewrites magics and the like, as a kernel does."""
+
+    def do_token_transforms(self, lines):  # type: ignore[no-untyped-def]
+        """What is Python already holds none, and to cut it into tokens takes longer than to run most cells."""
+        if self.token_transformers == DEFAULT_TRANSFORMERS and _is_python("".join(lines)):
+            return lines
+        return super().do_token_transforms(lines)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever runs it warns
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 class Shell(InteractiveShell):
     """A shell without terminal, history file, debugger or screen."""
 
+    input_transformer_manager: Any = Instance(Transformer, ())
     displayhook_class = Hook
     display_pub_class = Publisher
     compiler_class = Compiler
+
+    def should_run_async(self, raw_cell, *, transformed_cell=None, preprocessing_exc_tuple=None):  # type: ignore[no-untyped-def]
+        """Found out by compiling the cell once more, which only a cell with one of these words needs."""
+        told = {"transformed_cell": transformed_cell, "preprocessing_exc_tuple": preprocessing_exc_tuple}
+        some = "await" in str(transformed_cell) or "async" in str(transformed_cell)
+        return some and super().should_run_async(raw_cell, **told)
 
     def _showtraceback(self, etype, evalue, stb):  # type: ignore[no-untyped-def]
         name = getattr(etype, "__name__", str(etype))
