@@ -16,6 +16,7 @@ from typing import Any
 from graders.authoring import Exercise, load_exercise
 from graders.grading import Job, grade, ungraded
 from graders.intake import HandIn, executable
+from graders.intake.cells import role
 from graders.reports.cell import cell_outputs
 from graders.sandbox.box import Sandbox
 from graders.sandbox.session import CellRun
@@ -75,8 +76,24 @@ def grade_hand_in(job: HandInJob, sandbox: Sandbox) -> Graded:
     sources = tuple(source for _, source in executable(job.hand_in.notebook))
     plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal, job.aliases)
     verdict, runs = grade(plan, sandbox)
-    verdict = replace(verdict, fingerprint=job.fingerprint)
+    findings = (*verdict.findings, *_failed_imports(job.hand_in.notebook, runs))
+    verdict = replace(verdict, fingerprint=job.fingerprint, findings=findings)
     return Graded(verdict, with_outputs(job.hand_in.notebook, verdict, runs), job.hand_in.answered)
+
+
+def _failed_imports(notebook: Notebook, runs: Sequence[CellRun]) -> list[Finding]:
+    """Cells that are not the student's to write and cannot import: the fault may be the grader's environment."""
+    failed = [
+        number
+        for number, ((index, _), run) in enumerate(zip(executable(notebook), runs, strict=False), start=1)
+        if role(notebook["cells"][index]) != "answer"
+        and any(output.get("ename") in ("ImportError", "ModuleNotFoundError") for output in run.outputs)
+    ]
+    if not failed:
+        return []
+    cells = f"code cell{'s' if failed[1:] else ''} {', '.join(map(str, failed))}"
+    what = f"{cells}: an import failed; where it is not the student's own, qkv-course is not installed as it should be"
+    return [Finding("warning", "import-failed", what)]
 
 
 def not_graded(

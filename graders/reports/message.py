@@ -47,6 +47,14 @@ Rows = list[tuple[str, str]]
 Told = Mapping[str, str]
 """Which check's message has told an idea in full, by the idea's sentence."""
 
+NOT_FOUND = "Is it in the course's environment? What the notebook imports is enough for every answer."
+ELSEWHERE = {
+    "NameError": "Is that name spelled right, and is it defined or imported in a cell that runs before?",
+    "ImportError": NOT_FOUND,
+    "ModuleNotFoundError": NOT_FOUND,
+}
+"""Where to look after errors that say nothing about what a check is about, so that its own hint would mislead."""
+
 
 def message_for(
     check: Check,
@@ -71,7 +79,7 @@ def message_for(
         advice = _advice(misconceptions, outcome.hint or check.hint, also, told or {})
         return render_failure(check, outcome, status=status, source=source, trace=trace, advice=advice, reveal=reveal)
     if isinstance(outcome, StudentError):
-        advice = _advice(misconceptions, check.hint, also, told or {})
+        advice = _advice(misconceptions, ELSEWHERE.get(outcome.type, check.hint), also, told or {})
         return render_error(check, outcome, status=status, source=source, advice=advice)
     return _lay_out(check, status, outcome or _reason(check, status), [])
 

@@ -60,6 +60,20 @@ def test_one_broken_hand_in_stops_nobody(course_of):
     assert marks_in(course, SHAPES)["m"] == 0.0
 
 
+def test_import_that_fails_in_a_lesson_cell_is_told_to_a_person(course_of):
+    """It may be the grader's own environment that lacks the module, and then everyone's marks suffer."""
+    course = course_of(SHAPES)
+    notebook = solved(SHAPES)
+    lesson = next(cell for cell in notebook["cells"] if "from course import" in "".join(cell["source"]))
+    lesson["source"] = "import no_such_module\n" + "".join(lesson["source"])
+    hand_in(course, "a", SHAPES, notebook)
+    hand_in(course, "b", SHAPES, solved(SHAPES))
+    found, nothing = grade_class(course, load_exercise(SHAPES))
+    assert "import-failed" in {finding.code for finding in found.findings}
+    assert found.needs_person
+    assert "import-failed" not in {finding.code for finding in nothing.findings}
+
+
 def test_folder_whose_name_is_no_text_stops_nobody(course_of):
     """An archive may name a student's folder by bytes that are no UTF-8; a gradebook holds text."""
     course = course_of(SHAPES)

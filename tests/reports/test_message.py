@@ -43,6 +43,18 @@ def test_instructor_may_reveal_expected_values():
     assert "expected   0.731" in told(HIDDEN, reveal=True)
 
 
+def test_hint_of_a_check_does_not_follow_an_error_that_is_not_about_it():
+    """A name that is not defined is not mended where a check's hint says to look."""
+    advised = replace(check(), hint="Which axis?")
+    forgotten, divided = (
+        message_for(advised, "error", StudentError("softmax", type, "", ""), source=SOURCE)
+        for type in ("NameError", "ZeroDivisionError")
+    )
+    assert "defined or imported" in forgotten
+    assert "Which axis?" not in forgotten
+    assert "Which axis?" in divided
+
+
 def test_further_ideas_are_folded():
     """The likeliest idea comes first, two others in their own words after it, and no id is shown."""
     fourth = idea("fourth_idea", "You do a fourth thing.")
