@@ -178,6 +178,9 @@ def _receive(course: Course, exercise: Exercise, released: Notebook, student: st
         return replace(found, problem=finding)
     hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
     job = job_for(course.settings, exercise.slug, student, hand_in)
+    if exercise.notebook is not None:  # where everyone has numbers of their own, others' may have been copied
+        others = tuple(other for other, _ in course.hand_ins(exercise.slug) if other != student)
+        job = replace(job, classmates=others)
     return replace(found, job=with_seed_of(_verdict(course, exercise, student), job))
 
 

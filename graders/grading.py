@@ -16,6 +16,7 @@ import numpy as np
 
 from graders.authoring import Check, CheckFailed, Exercise, Misconception
 from graders.diagnosis import Earlier, explain
+from graders.intake.cells import defined
 from graders.invariants import broken
 from graders.learned import behind
 from graders.reports.message import message_for
@@ -39,6 +40,7 @@ class Job:
     seed: int = field(default_factory=lambda: secrets.randbits(48))
     reveal: bool = False
     aliases: tuple[str, ...] = ()
+    classmates: tuple[str, ...] = ()
 
 
 DIAGNOSIS_SECONDS = 8.0
@@ -52,11 +54,13 @@ LEARNED_SECONDS = 20.0
 class Told:
     """What the messages so far have said: the sentence of each idea that was given in full, with its check.
 
-    `left` are the seconds that explaining may still take, `earlier` is what speaks for or against an idea.
+    `left` are the seconds that explaining may still take, `earlier` is what speaks for or against an idea. `raised` are
+    the errors that ended cells, by the names that these should have defined.
     """
 
     ideas: dict[str, str] = field(default_factory=dict)
     left: float = DIAGNOSIS_SECONDS
+    raised: Mapping[str, str] = field(default_factory=dict)
     earlier: Earlier = field(default_factory=Earlier)
 
 
@@ -65,7 +69,7 @@ def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     started = time.monotonic()
     with Session(sandbox, job.sources) as session, behind(sandbox, LEARNED_SECONDS):
         runs = session.run()
-        told = Told()
+        told = Told(raised=_raised(job.sources, runs))
         judged = [judge(job, check, session, told) for check in job.exercise.checks.values()]
     results = [result for result, _ in judged]
     noticed = dict.fromkeys(finding for _, found in judged for finding in found)
@@ -90,9 +94,11 @@ def judge(job: Job, check: Check, session: Session, told: Told) -> tuple[CheckRe
 
     `told` is what earlier messages said; this one's ideas are added.
     """
-    student = Student(session.perform, id=job.student, aliases=job.aliases)
+    student = Student(
+        session.perform, id=job.student, aliases=job.aliases, classmates=job.classmates, raised=told.raised
+    )
     result, findings = _outcome(job, check, student, told)
-    return result, [*findings, *(Finding("info", code, message) for code, message in student.noted)]
+    return result, [*findings, *(Finding(*noted) for noted in student.noted)]
 
 
 def _outcome(job: Job, check: Check, student: Student, told: Told) -> tuple[CheckResult, list[Finding]]:
@@ -114,6 +120,17 @@ def _outcome(job: Job, check: Check, student: Student, told: Told) -> tuple[Chec
         return _result(check, "error", reason, job=job), [Finding("warning", "check-broke", what)]
     told.earlier.note(check.id, None)
     return _result(check, "passed", remark or None, job=job, score=check.points), []
+
+
+def _raised(sources: Sequence[str], runs: Sequence[CellRun]) -> dict[str, str]:
+    """The type of the error that ended a cell, for each name that the cell was to define; a stub's says nothing."""
+    ended = [
+        (source, str(output["ename"]))
+        for source, run in zip(sources, runs, strict=False)
+        for output in run.outputs
+        if output["output_type"] == "error" and output["ename"] != "NotImplementedError"
+    ]
+    return {name: type for source, type in ended for name in defined(source)}
 
 
 _STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}
@@ -148,9 +165,11 @@ def _explained(
         return [], []
     started = time.thread_time()
     try:
-        named = explain(job.exercise, check, job.seed, student.trace, told.earlier)
-        told.earlier.note(check.id, [part.id for idea in named[:1] for part in idea.parts or (idea,)])
-        return named, [] if named or status == "error" else list(broken(job.exercise, check, job.seed, student))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            named = explain(job.exercise, check, job.seed, student.trace, told.earlier)
+            told.earlier.note(check.id, [part.id for idea in named[:1] for part in idea.parts or (idea,)])
+            return named, [] if named or status == "error" else list(broken(job.exercise, check, job.seed, student))
     except Exception:  # a diagnosis that fails costs the student its words, never their marks
         return [], []
     finally:

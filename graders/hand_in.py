@@ -37,6 +37,7 @@ class HandInJob:
     seed: int = field(default_factory=lambda: secrets.randbits(48))
     reveal: bool = False
     aliases: tuple[str, ...] = ()
+    classmates: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -74,7 +75,7 @@ def grade_hand_in(job: HandInJob, sandbox: Sandbox) -> Graded:
     """Grade one hand-in; whatever is wrong with it is in the verdict."""
     exercise = load_exercise(job.slug).with_points(job.points)
     sources = tuple(source for _, source in executable(job.hand_in.notebook))
-    plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal, job.aliases)
+    plan = Job(exercise, job.student, sources, job.hand_in.findings, job.seed, job.reveal, job.aliases, job.classmates)
     verdict, runs = grade(plan, sandbox)
     findings = (*verdict.findings, *_failed_imports(job.hand_in.notebook, runs))
     verdict = replace(verdict, fingerprint=job.fingerprint, findings=findings)

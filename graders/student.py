@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,11 +31,14 @@ Perform = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class StudentError(Exception):
-    """The student's code raised, or defines no such name. `type`, `message` and `line` are text from their process."""
+    """The student's code raised, or defines no such name. `type`, `message` and `line` are text from their process.
 
-    def __init__(self, name: str, type: str, message: str, line: str) -> None:
+    `cell` is the type of the error that ended the cell which should have defined it, if one did.
+    """
+
+    def __init__(self, name: str, type: str, message: str, line: str, cell: str = "") -> None:
         super().__init__(f"{name}: {type}")
-        self.name, self.type, self.message, self.line = name, type, message, line
+        self.name, self.type, self.message, self.line, self.cell = name, type, message, line, cell
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,23 @@ class Student:
 
     `id` is the roster's, set by the grader, for checks whose right answer differs from student to student. It is empty
     where an author runs a check without a roster; what a notebook says of its author is only ever `read`. `aliases`
-    are the ids that it may give instead. `noted` is what a check wants the instructor to know, passed or not.
+    are the ids that it may give instead, `classmates` those of the others. `noted` is what a check wants the instructor
+    to know, passed or not. `raised` holds, for names whose cells ended in an error, the type of that.
     """
 
-    def __init__(self, perform: Perform, *, id: str = "", aliases: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        perform: Perform,
+        *,
+        id: str = "",
+        aliases: Collection[str] = (),
+        classmates: Collection[str] = (),
+        raised: Mapping[str, str] | None = None,
+    ) -> None:
         self._perform = perform
-        self.id, self.aliases = id, frozenset(aliases)
+        self.id, self.aliases, self.classmates, self.raised = id, frozenset(aliases), classmates, raised or {}
         self.trace: list[Observation] = []
-        self.noted: list[tuple[str, str]] = []
+        self.noted: list[tuple[Literal["info", "warning"], str, str]] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
@@ -82,9 +94,9 @@ class Student:
         if self.trace:  # a recording that is judged again keeps none
             self.trace[-1] = replace(self.trace[-1], value=meaning, error=None)
 
-    def note(self, code: str, message: str) -> None:
-        """Tell the instructor something that needs nobody's eyes; it becomes a finding of that code."""
-        self.noted.append((code, message))
+    def note(self, code: str, message: str, severity: Literal["info", "warning"] = "info") -> None:
+        """Tell the instructor something, of which a `warning` needs their eyes; it becomes a finding of that code."""
+        self.noted.append((severity, code, message))
 
     def gradients(self, name: str, *args: Any, of: tuple[int, ...], upstream: np.ndarray) -> Observation:
         """Call `name` with `Tensor` arguments and run backward from `upstream` on its (first) output.
@@ -109,7 +121,8 @@ class Student:
         seen = _observation(request["name"], reply)
         self.trace.append(seen)
         if seen.error is not None:
-            raise StudentError(seen.name, *seen.error, str(reply["error"].get("line", "")))
+            line = str(reply["error"].get("line", ""))
+            raise StudentError(seen.name, *seen.error, line, self.raised.get(seen.name, ""))
         return seen
 
 

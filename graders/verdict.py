@@ -25,6 +25,10 @@ class Finding:
     message: str
 
 
+INSTRUCTORS_ONLY = frozenset({"another-students-numbers"})
+"""Codes of findings that are about someone else too, so that no student's page shows them."""
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """One check's outcome.

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ STAGES = ("raw_scores", "scores", "weights", "output")
 SHAPES = {"raw_scores": (3, 3), "scores": (3, 3), "weights": (3, 3), "output": (3, 2)}
 TOLERANCES = {"raw_scores": 0.005, "scores": 0.005, "weights": 0.005, "output": 0.02}
 """Room for three decimals in the first three matrices and for two in the last."""
+
+AXES = {**dict.fromkeys(STAGES, ("query", "key")), "output": ("token", "column")}
+"""What the lesson calls the rows and columns of each matrix."""
 
 
 # --- what a right answer is -------------------------------------------------------------------------------------------
@@ -140,8 +144,12 @@ class Work:
         """What the step to `stage` starts from, as this student has it; a stage that they left out is made for them."""
         known = dict(self.given)
         for name in STAGES[: STAGES.index(stage)]:
-            known[name] = self.entered.get(name, take(exercise.references[name], known))
+            known[name] = self.entered[name] if self.usable(name) else take(exercise.references[name], known)
         return known
+
+    def usable(self, stage: str) -> bool:
+        """Whether `stage` was entered in the right shape, so that a later one can be right for it."""
+        return stage in self.entered and self.entered[stage].shape == SHAPES[stage]
 
     def carried(self, stage: str) -> np.ndarray:
         """The right `stage` for what this student entered before it."""
@@ -195,19 +203,42 @@ def near(mine: np.ndarray, other: np.ndarray, stage: str) -> bool:
 def judge(student: Student, stage: str) -> str:
     """What was carried, in words, where `stage` earns its points; else a CheckFailed."""
     declared = declared_id(student)
-    id = canonical(student.id) or declared
-    student.read_as(id)
+    first, *others = ids_of(student, declared)
+    student.read_as(first)
     entered = attempts(student, stage)
-    if not id:
+    if not first:
         raise CheckFailed("STUDENT is not set, so there are no numbers to compare with", hint="See the first cell.")
-    work = Work(numbers(id), entered)
-    if work.right(stage):
-        return ""
-    if work.follows(stage):
-        return carried(work, stage)
-    if declared not in ("", id) and fits(Work(numbers(declared), entered), stage):
+    if stage == STAGES[-1]:
+        note_copies(student, first, entered)
+    for work in (Work(numbers(id), entered) for id in (first, *others)):
+        if work.right(stage):
+            return ""
+        if work.follows(stage):
+            return carried(work, stage)
+    if declared not in ("", first) and fits(Work(numbers(declared), entered), stage):
         raise another_id(stage)
-    raise off(work, stage)
+    raise off(Work(numbers(first), entered), stage)
+
+
+def ids_of(student: Student, declared: str) -> list[str]:
+    """Whose numbers count: the roster's, and before it a declared id that is listed as an alias of it."""
+    roster = canonical(student.id) or declared
+    if declared == roster or declared not in student.aliases:
+        return [roster]
+    student.note("alias", f"STUDENT is {declared!r}, an alias of {roster!r}: its numbers count")
+    return [declared, roster]
+
+
+def note_copies(student: Student, id: str, entered: Matrices) -> None:
+    """Tell the instructor where weights and output are right for another student's numbers, and not for one's own."""
+    stages = STAGES[2:]
+    own = Work(numbers(id), entered)
+    if any(stage not in entered or own.right(stage) for stage in stages):
+        return
+    for other in student.classmates:
+        if all(Work(numbers(canonical(other)), entered).right(stage) for stage in stages):
+            found = f"weights and output are not right for {id}, but for the numbers of {other}"
+            student.note("another-students-numbers", found, "warning")
 
 
 def carried(work: Work, stage: str) -> str:
@@ -232,23 +263,27 @@ def declared_id(student: Student) -> str:
 
 
 def attempts(student: Student, stage: str) -> Matrices:
-    """What the student entered for the stages up to `stage`: those before it as far as they are usable."""
+    """What the student entered for the stages up to `stage`: those before it as far as they are numbers."""
     entered: Matrices = {}
     for name in STAGES[: STAGES.index(stage)]:
         with contextlib.suppress(CheckFailed):
-            entered[name] = attempt(student, name, SHAPES[name])
+            entered[name] = attempt(student, name)
     return entered | {stage: attempt(student, stage)}
 
 
-def attempt(student: Student, stage: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+def attempt(student: Student, stage: str) -> np.ndarray:
     """What the student entered for `stage`: numbers in rows, however they are written."""
     try:
         value = student.read(stage)
-    except StudentError:
+    except StudentError as error:
+        if error.cell:
+            raise CheckFailed(
+                f"{stage} has no value: its cell raised {error.cell}; the stages after it are judged without it"
+            ) from None
         value = None
     if value is None or isinstance(value, Other) or (isinstance(value, (str, list, tuple)) and not len(value)):
         raise CheckFailed(f"{stage} is not attempted; the stages after it are judged without it")
-    return expect_array(value, shape=shape, name=stage)
+    return expect_array(value, name=stage)
 
 
 def another_id(stage: str) -> CheckFailed:
@@ -266,12 +301,19 @@ def off(work: Work, stage: str) -> CheckFailed:
     bar = work.bar(stage)
     expected = work.true(stage) if bar else work.carried(stage)
     try:
-        expect_close(work.entered[stage], expected, name=stage, tolerance=TOLERANCES[stage] + 1e-9)
+        tolerance, place = TOLERANCES[stage] + 1e-9, partial(in_words, stage)
+        expect_close(work.entered[stage], expected, name=stage, tolerance=tolerance, place=place)
     except CheckFailed as failure:
         failure.what += f"; {story(work, stage, bar)}"
         failure.misconception = idea_behind(work, stage)
         return failure
     raise AssertionError(f"{stage} is near what is expected and earns nothing")
+
+
+def in_words(stage: str, index: tuple[int, ...]) -> str:
+    """An entry of `stage` as the lesson calls it: counted from 1, a query and a key, or a token and a column."""
+    row, column = AXES[stage]
+    return f"{row} {index[0] + 1}, {column} {index[1] + 1}"
 
 
 def story(work: Work, stage: str, bar: str) -> str:
@@ -288,11 +330,20 @@ def idea_behind(work: Work, stage: str) -> str:
     """The misconception that makes the student's `stage` of what they had before it, or of the truth; empty if none."""
     if near(work.entered[stage], work.carried(stage), stage):
         return ""  # it follows from the stage before, and only a guard bars it
-    for known in (work.known(stage), Work(work.given, {}).known(stage)):
+    # What they had before may have any shape here.
+    theirs = {**work.known(stage), **{name: work.entered[name] for name in work.entered if name != stage}}
+    for known in (theirs, work.known(stage), Work(work.given, {}).known(stage)):
         for wrong in exercise.misconceptions.values():
-            if wrong.replaces == stage and near(work.entered[stage], take(wrong.answer, known), stage):
+            if wrong.replaces == stage and gives(wrong.answer, known, work.entered[stage], stage):
                 return wrong.id
     return ""
+
+
+def gives(step: Step, known: Matrices, mine: np.ndarray, stage: str) -> bool:
+    """Whether `step` makes `mine` of what is `known`, as far as the shapes allow it."""
+    with contextlib.suppress(ValueError):
+        return near(mine, take(step, known), stage)
+    return False
 
 
 # --- what people write instead ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pygments.lexers import PythonLexer
 
 from graders.reports.message import SIGNS, WORDS, Parts, number, parts
 from graders.reports.quote import printable
-from graders.verdict import CheckResult, Finding, Severity, Verdict
+from graders.verdict import INSTRUCTORS_ONLY, CheckResult, Finding, Severity, Verdict
 
 LIGHT, DARK = "xcode", "lightbulb"
 """Pygments styles whose every colour keeps 4.5:1 against the page's code background; a test measures it."""
@@ -144,7 +144,8 @@ def _row(result: CheckResult, by_person: bool) -> Row:
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: list(SEVERITIES).index(finding.severity))
+    theirs = [finding for finding in findings if finding.code not in INSTRUCTORS_ONLY]
+    return sorted(theirs, key=lambda finding: list(SEVERITIES).index(finding.severity))
 
 
 def _answer(name: str, source: str, comment: str, marks: tuple[float | None, float] | None) -> AnswerCell:

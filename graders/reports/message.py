@@ -117,7 +117,9 @@ def render_error(
     # Only our lookup raises Missing with exactly the name that was asked for; a student's own class is told apart so.
     if error.type == "Missing" and error.message == error.name:
         hint = "Is it spelled like this, and does its cell run without an error?"
-        return _lay_out(check, status, f"your notebook defines no `{error.name}`", [("look at", hint)])
+        kind = own_type(error.cell, source) or ("an exception of its own" if error.cell else "")
+        why = f": its cell raised {kind}" if kind else ""
+        return _lay_out(check, status, f"your notebook defines no `{error.name}`{why}", [("look at", hint)])
     if error.type == "NotImplementedError":
         return _lay_out(check, status, f"`{error.name}` is not attempted yet", [])
     kind = own_type(error.type, source) or "an exception of its own"

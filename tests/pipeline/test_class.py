@@ -74,6 +74,23 @@ def test_import_that_fails_in_a_lesson_cell_is_told_to_a_person(course_of):
     assert "import-failed" not in {finding.code for finding in nothing.findings}
 
 
+@pytest.mark.parametrize(
+    ("slug", "name", "words"),
+    [(DERIVE, "scores", "scores has no value: its cell raised NameError"),
+     (SHAPES, "attention_shapes", "your notebook defines no `attention_shapes`: its cell raised NameError")],
+)  # fmt: skip
+def test_answer_cell_that_raises_is_told_from_one_that_is_empty(course_of, slug, name, words):
+    """Who forgot an import wrote something, and reads what became of it."""
+    course = course_of(slug)
+    notebook = solved(slug, "ada")
+    (answer,) = (cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
+    answer["source"] = f"{name} = maths.sqrt(2)"
+    hand_in(course, "ada", slug, notebook)
+    (verdict,) = grade_class(course, load_exercise(slug))
+    assert any(words in check.message for check in verdict.checks)
+    assert "not attempted" not in verdict.to_json()
+
+
 def test_folder_whose_name_is_no_text_stops_nobody(course_of):
     """An archive may name a student's folder by bytes that are no UTF-8; a gradebook holds text."""
     course = course_of(SHAPES)
@@ -257,6 +274,25 @@ def test_declared_id_counts_where_the_table_says_so(course_of, aliases, score, f
     assert (verdict.score, verdict.max_score) == (score, 20.0)
     assert [(finding.severity, finding.code) for finding in verdict.findings] == findings
     assert verdict.needs_person == (score < 20)
+
+
+def test_copied_numbers_are_shown_to_the_instructor_alone(course_of):
+    """Ben hands in ada's numbers: a finding names her, and neither his page nor hers says a word of it."""
+    course = course_of(DERIVE)
+    hand_in(course, "ada", DERIVE, solved(DERIVE, "ada"))
+    copy = solved(DERIVE, "ben")
+    (first,) = (c for c in copy["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "raw_scores")
+    first["source"] = ["Q, K, V = instance('ada')\n", *first["source"]]
+    hand_in(course, "ben", DERIVE, copy)
+    ada, ben = grade_class(course, load_exercise(DERIVE))
+    assert (ada.score, ada.findings) == (ada.max_score, ())
+    (found,) = (finding for finding in ben.findings if finding.code == "another-students-numbers")
+    assert found.severity == "warning"
+    assert "numbers of ada" in found.message
+    for student in ("ada", "ben"):
+        page = (course.folder("feedback") / student / DERIVE / f"{DERIVE}.html").read_text(encoding="utf-8")
+        assert "numbers of ada" not in page
+        assert "another-students" not in page
 
 
 def test_table_of_aliases_that_changed_grades_again(course_of):
