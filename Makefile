@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 # A configuration that does not load must stop nbgrader, which would else grade with its stock executor.
 export TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR := 1
 
-.PHONY: demo test check lab format lint types bench attacks fresh clean
+.PHONY: demo test check lab format lint types bench prove attacks fresh clean
 
 demo: .venv/installed ## build, release, hand in, grade, feedback: a small class in demo/
 	@$(BIN)/python -m graders.demo
@@ -21,6 +21,9 @@ check: lint types fresh test ## what CI asks of a commit
 bench: .venv/installed ## how fast grading is, beside stock nbgrader and nbclient; on an idle machine
 	@$(BIN)/python -m bench
 
+prove: .venv/installed ## what the checks catch and what the diagnosis names, into docs/proof.md; about 6 minutes
+	@$(BIN)/python -m proof
+
 attacks: .venv/installed ## every attack on stock nbgrader and on ours, into docs/security.md; about 15 minutes, needs bubblewrap
 	@PYTHONPATH=tests $(BIN)/python -m attacks.table
 
@@ -32,8 +35,9 @@ lint: .venv/installed
 types: .venv/installed
 	$(BIN)/mypy
 
-fresh: .venv/installed ## committed source/ and release/ are what the lessons and exercises give
+fresh: .venv/installed ## committed source/ and release/ are what the lessons and exercises give, and docs/proof.md is of these
 	$(BIN)/python -m graders.freshness
+	$(BIN)/python -m proof --fresh
 
 format: .venv/installed
 	$(BIN)/ruff format .

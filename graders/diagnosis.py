@@ -49,8 +49,8 @@ class Earlier:
             self.named.update(named)
 
     def refutes(self, idea: Misconception) -> bool:
-        """Whether the idea fails a check that this hand-in passed. A pair may hide what a part of it shows alone."""
-        return not idea.parts and idea.first_fails in self.passed
+        """Whether the idea fails a check that this hand-in passed, or failed without being given its name."""
+        return idea.first_fails in self.passed or bool(self.contradicts(idea))
 
     def contradicts(self, idea: Misconception) -> int:
         """How many parts of the idea should have shown before, and were not named."""
@@ -78,15 +78,16 @@ def explain(
     right = replay(exercise, check, seed)
     found = named_by_check(exercise, check, seed, trace)
     called = {seen.name for seen in trace}
-    singles = [
-        idea
-        for idea in exercise.misconceptions.values()
-        if idea.replaces in called and idea not in found and not earlier.refutes(idea)
-    ]
+    singles = [idea for idea in exercise.misconceptions.values() if idea.replaces in called and idea not in found]
     again = _Again(exercise, check, seed, trace, right)
-    found += again.reproduced_by(singles)
-    found = found or again.beside_changed_arguments(singles)
-    found = found or again.reproduced_by_pairs(_may_show(exercise, check, called))
+    reproduced = again.reproduced_by(singles)
+    refuted = {idea.id for idea in reproduced if earlier.refutes(idea)}
+    found += [idea for idea in reproduced if idea.id not in refuted]
+    found = found or again.beside_changed_arguments([idea for idea in singles if not earlier.refutes(idea)])
+    if not found:
+        pairs_given = again.reproduced_by_pairs(_may_show(exercise, check, called))
+        # What a refuted idea gives alone, it also gives beside one that does not show here.
+        found = [pair for pair in pairs_given if not refuted & {part.id for part in pair.parts}]
     if not off_in_numbers(trace, right):
         found = [idea for idea in found if not earlier.contradicts(idea)]
     return sorted(found, key=earlier.strangeness)

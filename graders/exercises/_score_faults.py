@@ -73,44 +73,40 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / norms(vectors)[:, None]
 
 
+Part = Callable[[Run], Any]
+Answer = Callable[..., dict[str, float]]
+
+
+def with_parts(**parts: Part) -> Answer:
+    """`score_statistics` with these parts replaced: the scores S, the weights W, or single numbers by their names.
+
+    What follows from a replaced part follows rightly.
+    """
+
+    def answer(q: np.ndarray, k: np.ndarray, g: np.ndarray, scaled: bool) -> dict[str, float]:
+        run = Run(q, k, g, scaled)
+        for letter in ("S", "W"):
+            if letter in parts:
+                setattr(run, letter, parts[letter](run))
+        return {name: parts[name](run) if name in parts else value for name, value in run.statistics().items()}
+
+    return answer
+
+
 @dataclass(frozen=True)
 class Fault:
-    """A wrong answer, the check that it fails first, and what its author reads."""
+    """A wrong answer, the check that it fails first, and what its author reads: made of `faults`, or given whole."""
 
     name: str
     first_fails: str
     sentence: str
-    answer: Callable[..., dict[str, float]]
+    faults: dict[str, Part] | None = None
+    answer: Answer | None = None
 
 
-Part = Callable[[Run], Any]
-
-
-def wrong_number(field: str, first_fails: str) -> Callable[[str, str, Part], Fault]:
-    """Makes faults in which the number `field` alone is wrong."""
-
-    def fault(name: str, sentence: str, part: Part) -> Fault:
-        def answer(q: np.ndarray, k: np.ndarray, g: np.ndarray, scaled: bool) -> dict[str, float]:
-            run = Run(q, k, g, scaled)
-            return {**run.statistics(), field: part(run)}
-
-        return Fault(name, first_fails, sentence, answer)
-
-    return fault
-
-
-def wrong_part(letter: str, first_fails: str) -> Callable[[str, str, Part], Fault]:
-    """Makes faults in which the scores S or the weights W are wrong, and all that follows from them is right."""
-
-    def fault(name: str, sentence: str, part: Part) -> Fault:
-        def answer(q: np.ndarray, k: np.ndarray, g: np.ndarray, scaled: bool) -> dict[str, float]:
-            run = Run(q, k, g, scaled)
-            setattr(run, letter, part(run))
-            return run.statistics()
-
-        return Fault(name, first_fails, sentence, answer)
-
-    return fault
+def wrong(part: str, first_fails: str) -> Callable[[str, str, Part], Fault]:
+    """Makes faults in which one part is wrong."""
+    return lambda name, sentence, made: Fault(name, first_fails, sentence, {part: made})
 
 
 def _in_place(run: Run) -> np.ndarray:
@@ -119,16 +115,16 @@ def _in_place(run: Run) -> np.ndarray:
     return run.q @ run.k.T
 
 
-std = wrong_number("std", "std_of_the_scores")
-one_hot = wrong_number("one_hot", "share_of_one_hot_rows")
-entropy = wrong_number("entropy", "mean_row_entropy")
-saturated_entropy = wrong_number("entropy", "saturated_rows_have_an_entropy")
-gradient = wrong_number("grad_median", "median_row_gradient")
-scores = wrong_part("S", "std_of_the_scores")
-transposed_scores = wrong_part("S", "share_of_one_hot_rows")
-changing_scores = wrong_part("S", "arguments_stay_as_they_are")
-weights = wrong_part("W", "share_of_one_hot_rows")
-large_weights = wrong_part("W", "scores_of_a_thousand")
+std = wrong("std", "std_of_the_scores")
+one_hot = wrong("one_hot", "share_of_one_hot_rows")
+entropy = wrong("entropy", "mean_row_entropy")
+saturated_entropy = wrong("entropy", "saturated_rows_have_an_entropy")
+gradient = wrong("grad_median", "median_row_gradient")
+scores = wrong("S", "std_of_the_scores")
+transposed_scores = wrong("S", "share_of_one_hot_rows")
+changing_scores = wrong("S", "arguments_stay_as_they_are")
+weights = wrong("W", "share_of_one_hot_rows")
+large_weights = wrong("W", "scores_of_a_thousand")
 
 FAULTS = [
     std(
@@ -219,7 +215,7 @@ FAULTS = [
         "works_by_columns",
         "share_of_one_hot_rows",
         "You work column by column: each row holds one query's scores, so softmax, entropy and norm run over its keys.",
-        lambda q, k, g, scaled: Run(k, q, g.T, scaled).statistics(),
+        answer=lambda q, k, g, scaled: Run(k, q, g.T, scaled).statistics(),
     ),
     transposed_scores(
         "swaps_queries_and_keys",

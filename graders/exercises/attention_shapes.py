@@ -6,7 +6,7 @@ Hidden sizes are distinct primes, so that a number in the wrong place can be cal
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,22 @@ def misplaced(wrong: list[str], found: Mapping[str, tuple[int, ...]], given: Map
 # --- what people write instead ----------------------------------------------------------------------------------------
 
 # From the last check to the first: where two ideas look the same, the narrower one, which fails later, is named first.
+
+Table = Callable[..., dict[str, Any]]
+
+
+def patched(**entries: Table) -> Table:
+    """The right table but for `entries`, each taken from a wrong table."""
+    return lambda *sizes: attention_shapes(*sizes) | {name: wrong(*sizes)[name] for name, wrong in entries.items()}
+
+
+def wrong_entries(wrong: Table) -> dict[str, Table]:
+    """The entries in which a wrong table is wrong, so that two ideas about different entries can be combined."""
+    table, right = wrong(*PRIMES[: len(SYMBOLS)]), attention_shapes(*PRIMES[: len(SYMBOLS)])
+    return {name: wrong for name in right if table[name] != right[name]}
+
+
+exercise.family(replaces="attention_shapes", make=patched, split=wrong_entries)
 
 
 @exercise.misconception(replaces="attention_shapes", first_fails=cross_attention_keeps_both_lengths)

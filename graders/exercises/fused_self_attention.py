@@ -317,7 +317,11 @@ def causal_values(student: Student, rng: np.random.Generator) -> None:
         draw.causal(rng, 7, 11, 4, 5),
         draw.causal_with_scores(draw.raised_scores(rng, 6, 6), rng),
     ]
-    answers = [_ask_pair(student, "causal_attention", *arguments) for arguments in inputs]
+    # Once by default and twice when asked: who never masks is told apart from who has to be asked.
+    flags: list[tuple[bool, ...]] = [(), (True,), (True,)]
+    answers = [
+        _ask_pair(student, "causal_attention", *arguments, *flag) for arguments, flag in zip(inputs, flags, strict=True)
+    ]
     for arguments, answer in zip(inputs, answers, strict=True):
         _expect_pair(answer, causal_attention(*arguments), "causal_attention(X, W_Q, W_K, W_V)", family="causal")
 
@@ -448,7 +452,11 @@ def torch_values(student: Student, rng: np.random.Generator) -> None:
         draw.causal(rng, 7, 11, 4, 5),
         draw.causal_with_scores(draw.raised_scores(rng, 6, 6), rng),
     ]
-    answers = [_observe_pair(student, "causal_attention_torch", *_tensors(arguments)) for arguments in inputs]
+    flags: list[tuple[bool, ...]] = [(), (True,), (True,)]  # as in causal_values
+    answers = [
+        _observe_pair(student, "causal_attention_torch", *_tensors(arguments), *flag)
+        for arguments, flag in zip(inputs, flags, strict=True)
+    ]
     for arguments, seen in zip(inputs, answers, strict=True):
         expected = causal_attention(*_exact(arguments))
         _expect_pair(seen.value, expected, "causal_attention_torch(X, W_Q, W_K, W_V)", family="torch")
@@ -483,8 +491,13 @@ def torch_gradients(student: Student, rng: np.random.Generator) -> None:
     seen = student.gradients("causal_attention_torch", *_tensors(arguments), of=(1, 2, 3), upstream=upstream)
     leaves = [torch.tensor(value, requires_grad=True) for value in arguments[1:]]
     output, _ = causal_attention_torch(torch.tensor(arguments[0]), *leaves)
-    expected = torch.autograd.grad(output, leaves, torch.tensor(upstream))
+    expected = _slopes(output, upstream, leaves)
     _expect_gradients(seen.gradients, _in_numpy(*expected), names=("W_Q", "W_K", "W_V"), family="torch")
+
+
+def _slopes(output: torch.Tensor, upstream: Array, leaves: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """d(sum(output * upstream)) by each leaf, as the sandbox takes it of the student's output."""
+    return torch.autograd.grad((output * torch.tensor(upstream)).sum(), leaves)
 
 
 def _expect_gradients(got: Sequence[Any], expected: Sequence[Array], names: Sequence[str], *, family: str) -> None:
@@ -542,6 +555,20 @@ def _expect_head(seen: Observation, layer: dict[str, Array], X: Array, name: str
     _expect_output(seen.value, expected, name, family="head")
 
 
+@exercise.tries("SingleHead")
+def head_on(
+    student: Student,
+    x: Float[np.ndarray, "B T d"],
+    weight: Float[np.ndarray, "3*d_k d"],
+    bias: Float[np.ndarray, "3*d_k"],  # noqa: UP037 - an axis, and no expression
+) -> tuple[Any, Array]:
+    """What the student's head gives on `x` with these numbers in `qkv`, and what a right one gives."""
+    layer = {"qkv.weight": weight.astype(np.float32), "qkv.bias": bias.astype(np.float32)}
+    seen = _head(student, layer, x)
+    with torch.no_grad():
+        return seen.value, _right_head(layer, seen)(torch.tensor(x, dtype=torch.float64)).numpy()
+
+
 @exercise.check(
     points=1, hint="What does self.qkv(x) hold in which columns, and which of its axes are keys afterwards?"
 )
@@ -568,7 +595,7 @@ def head_gradients(student: Student, rng: np.random.Generator) -> None:
     seen = _head(student, layer, X, upstream)
     head = _right_head(layer, seen)
     output = head(torch.tensor(X.astype(np.float32)).double())
-    expected = torch.autograd.grad(output, [head.qkv.weight, head.qkv.bias], torch.tensor(upstream))
+    expected = _slopes(output, upstream, [head.qkv.weight, head.qkv.bias])
     names = [name for name in layer if name in seen.parameters]
     _expect_gradients(seen.gradients, _in_numpy(*expected), names=names, family="head")
 

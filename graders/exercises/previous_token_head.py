@@ -6,14 +6,22 @@ and the checks judge where each position looks and what it is handed. The same b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from graders.authoring import CheckFailed, Exercise, expect_array, fields
-from graders.exercises._head_trial import Trial, attend, named_by_gaze, named_by_leads, named_by_shapes, named_by_values
+from graders.exercises._head_trial import (
+    Trial,
+    attend,
+    mended,
+    named_by_gaze,
+    named_by_leads,
+    named_by_shapes,
+    named_by_values,
+)
 from graders.student import Student
 
 exercise = Exercise("previous_token_head")
@@ -58,11 +66,26 @@ def matrices(student: Student, n_vocab: int, T: int) -> list[np.ndarray]:
     return [expect_array(parts[name], name=name) for name in NAMES]
 
 
-def trial(student: Student, rng: np.random.Generator, n_vocab: int, T: int) -> Trial:
-    """Run the student's head, whose shapes must be right, on one random sequence."""
-    head = matrices(student, n_vocab, T)
-    expect_shapes(n_vocab, T, head)
-    return attend(rng.integers(n_vocab, size=T), n_vocab, head)
+def trials(
+    student: Student,
+    rng: np.random.Generator,
+    asked: Sequence[tuple[int, int]],
+    named_by: Callable[[Sequence[Trial]], str] = lambda _: "",
+) -> list[Trial]:
+    """Run the student's heads, whose shapes must be right, each on one random sequence.
+
+    `named_by` finds what is wrong with heads beside their shapes.
+    """
+    heads = [matrices(student, n_vocab, T) for n_vocab, T in asked]
+    sequences = [rng.integers(n_vocab, size=T) for n_vocab, T in asked]
+    try:
+        for (n_vocab, T), head in zip(asked, heads, strict=True):
+            expect_shapes(n_vocab, T, head)
+    except CheckFailed as failure:
+        meant = [mended(*sizes, *run) for sizes, *run in zip(asked, sequences, heads, strict=True)]
+        failure.misconception = named_by([done for done in meant if done]) if all(meant) else ""
+        raise
+    return [attend(tokens, n_vocab, head) for (n_vocab, _), tokens, head in zip(asked, sequences, heads, strict=True)]
 
 
 def expect_shapes(n_vocab: int, T: int, head: Sequence[np.ndarray], misconception: str = "") -> None:
@@ -100,8 +123,8 @@ def three_matrices(student: Student, rng: np.random.Generator) -> None:
 @exercise.check(points=6)
 def looks_one_back(student: Student, rng: np.random.Generator) -> None:
     """From row 1 on, each position gives its largest weight to the position before it."""
-    for n_vocab, T in sizes(rng):
-        done = trial(student, rng, n_vocab, T)
+    for done in trials(student, rng, sizes(rng), lambda meant: named_by_gaze(meant[0])):
+        T = done.length
         wrong = np.flatnonzero(done.looks[1:] != np.arange(T - 1)) + 1
         if wrong.size:
             row = int(wrong[0])
@@ -118,9 +141,9 @@ def looks_one_back(student: Student, rng: np.random.Generator) -> None:
 @exercise.check(points=5)
 def sharp_at_every_length(student: Student, rng: np.random.Generator) -> None:
     """The weight on the position before is at least 0.99, in short and in long sequences."""
-    trials = [trial(student, rng, n_vocab, T) for n_vocab, T in ((6, 5), (11, 16), (9, 64))]
-    for done in trials:
-        expect_sharp(done, named_by_leads(trials))
+    run = trials(student, rng, [(6, 5), (11, 16), (9, 64)], named_by_leads)
+    for done in run:
+        expect_sharp(done, named_by_leads(run))
 
 
 def expect_sharp(done: Trial, misconception: str = "") -> None:
@@ -140,8 +163,8 @@ def expect_sharp(done: Trial, misconception: str = "") -> None:
 @exercise.check(points=5)
 def hands_over_the_token(student: Student, rng: np.random.Generator) -> None:
     """What a position is handed by the one before it is the one-hot of the token there."""
-    for n_vocab, T in sizes(rng):
-        expect_handed(trial(student, rng, n_vocab, T))
+    for done in trials(student, rng, sizes(rng), lambda meant: named_by_values(meant[0])):
+        expect_handed(done)
 
 
 def expect_handed(done: Trial) -> None:
@@ -165,8 +188,7 @@ def expect_handed(done: Trial) -> None:
 @exercise.check(points=2)
 def every_size(student: Student, rng: np.random.Generator) -> None:
     """The same function serves the smallest and the largest vocabulary and length, 2 and 64."""
-    for n_vocab, T in ((2, 2), (64, 2), (2, 64), (64, 64)):
-        done = trial(student, rng, n_vocab, T)
+    for done in trials(student, rng, [(2, 2), (64, 2), (2, 64), (64, 64)]):
         expect_sharp(done)
         expect_handed(done)
 
@@ -185,11 +207,24 @@ def behaves(value: Any, n_vocab: int, T: int) -> bool:
 # --- what people write instead ----------------------------------------------------------------------------------------
 
 
-def head(n_vocab: int, T: int, ask: np.ndarray, factor: float = 20.0) -> list[np.ndarray]:
-    """The right head with `ask` (T, T) as its query of each position."""
-    W_Q, W_K, W_V = np.zeros((n_vocab + T, T)), np.zeros((n_vocab + T, T)), np.eye(n_vocab + T, n_vocab)
-    W_Q[n_vocab:], W_K[n_vocab:] = factor * ask, np.eye(T)
-    return [W_Q, W_K, W_V]
+# A wrong head is the right one but for some of its parts, each a function of n_vocab and T.
+
+Part = Callable[[int, int], Any]
+
+
+def places(n_vocab: int, T: int) -> np.ndarray:
+    """A column for each position (n_vocab + T, T), which reads it."""
+    return np.eye(n_vocab + T, T, k=-n_vocab)
+
+
+def tokens(n_vocab: int, T: int) -> np.ndarray:
+    """A column for each token (n_vocab + T, n_vocab), which reads it."""
+    return np.eye(n_vocab + T, n_vocab)
+
+
+def asking(queries: Callable[[int], np.ndarray]) -> Part:
+    """The W_Q whose positions ask as the rows of `queries` (T, T) say."""
+    return lambda n_vocab, T: places(n_vocab, T) @ queries(T)
 
 
 def back(T: int) -> np.ndarray:
@@ -197,134 +232,168 @@ def back(T: int) -> np.ndarray:
     return np.eye(T, k=-1)
 
 
-@exercise.misconception(replaces="previous_token_head", first_fails=three_matrices)
-def turns_the_matrices(n_vocab, T):
-    """Your matrices are transposed: here X is multiplied from the right, so rows belong to the entries of X's rows."""
-    return [W.T for W in head(n_vocab, T, back(T))]
+ask_back = asking(back)
 
 
-@exercise.misconception(replaces="previous_token_head", first_fails=three_matrices)
-def hands_over_the_position(n_vocab, T):
-    """Your values are position codes, T wide, as your keys are: what is handed over must be the token, n_vocab wide."""
-    W_Q, W_K, _ = head(n_vocab, T, back(T))
-    return W_Q, W_K, W_K
+def head(
+    *,
+    ask: Part = ask_back,
+    keys: Part = places,
+    factor: Part = lambda n_vocab, T: 20.0,
+    values: Part = tokens,
+    layout: Callable[..., Any] = lambda n_vocab, T, *head: head,
+    length: int = 0,
+) -> Callable[[int, int], Any]:
+    """`previous_token_head` with these parts, for T positions, or for `length` of them whatever T is."""
+
+    def answer(n_vocab: int, T: int) -> Any:
+        T = length or T
+        made = factor(n_vocab, T) * ask(n_vocab, T), keys(n_vocab, T), values(n_vocab, T)
+        return layout(n_vocab, T, *made)
+
+    return answer
 
 
-@exercise.misconception(replaces="previous_token_head", first_fails=three_matrices)
-def hands_over_the_whole_row(n_vocab, T):
-    """Your values copy whole rows of X; W_V must keep the token part and drop the position part."""
-    W_Q, W_K, _ = head(n_vocab, T, back(T))
-    return W_Q, W_K, np.eye(n_vocab + T)
+exercise.family(replaces="previous_token_head", make=head)
 
 
-@exercise.misconception(replaces="previous_token_head", first_fails=three_matrices)
-def leaves_out_the_token_rows(n_vocab, T):
-    """Your matrices have rows for the positions only; the n_vocab token entries of X come first and need rows too."""
-    W_Q, W_K, W_V = head(n_vocab, T, back(T))
-    return W_Q[n_vocab:], W_K[n_vocab:], W_V
+def idea(first_fails: Callable[..., Any], name: str, sentence: str, **faults: Any) -> None:
+    """Catalogue a wrong head."""
+    exercise.add_misconception(
+        name,
+        replaces="previous_token_head",
+        first_fails=first_fails.__name__,
+        sentence=sentence,
+        faults=faults,
+    )
 
 
-@exercise.misconception(replaces="previous_token_head", first_fails=three_matrices)
-def writes_one_length(n_vocab, T):
-    """You wrote one length down instead of using T, so your matrices fit sequences of that length only."""
-    return head(n_vocab, 3, back(3))
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def leaves_zeros(n_vocab, T):
-    """Your head treats all positions alike: a query that matches nothing, or everything, spreads its weight evenly."""
-    return [np.zeros_like(W) for W in head(n_vocab, T, back(T))]
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def puts_positions_first(n_vocab, T):
-    """You read rows of X as [position | token]; here the token part comes first, and positions start at row n_vocab."""
-    return [np.roll(W, T, axis=0) for W in head(n_vocab, T, back(T))]
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def looks_at_itself(n_vocab, T):
-    """You find each position itself: query and key of a position are the same code, and nothing shifts one of them."""
-    return head(n_vocab, T, np.eye(T))
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def looks_at_the_next(n_vocab, T):
-    """You look one position ahead: the shift points the other way, or queries and keys have changed places."""
-    return head(n_vocab, T, np.eye(T, k=1))
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def looks_two_back(n_vocab, T):
-    """You look two positions back: the shift is one too long, or both queries and keys are shifted."""
-    return head(n_vocab, T, np.eye(T, k=-2))
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def looks_at_one_place(n_vocab, T):
-    """All your positions look at the same place: each position needs a query of its own."""
-    return head(n_vocab, T, np.eye(T)[np.zeros(T, dtype=int)])
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def matches_tokens(n_vocab, T):
-    """Your keys read the token, so a word is found wherever it stands; to find a place, keys must read positions."""
-    token = np.eye(n_vocab + T, n_vocab)
-    return 20 * token, token, token
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def asks_by_token(n_vocab, T):
-    """Your queries read the token entries: W_Q[i, i − 1] is a token's row, and position i has row n_vocab + i."""
-    W_Q, W_K, W_V = head(n_vocab, T, back(T))
-    return np.roll(W_Q, -n_vocab, axis=0), W_K, W_V
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def stops_one_row_early(n_vocab, T):
-    """Your last position asks for nothing: a loop over range(1, T − 1) leaves out row T − 1."""
-    return head(n_vocab, T, back(T) * (np.arange(T) < T - 1)[:, None])
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=looks_one_back)
-def starts_one_row_late(n_vocab, T):
-    """Position 1 asks for nothing: only row 0 is free, and a loop over range(2, T) leaves out row 1."""
-    return head(n_vocab, T, back(T) * (np.arange(T) > 1)[:, None])
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=sharp_at_every_length)
-def uses_no_factor(n_vocab, T):
-    """Your scores are 1 where they match: e against T − 1 ones is nearly an even spread, so multiply the queries."""
-    return head(n_vocab, T, back(T), factor=1.0)
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=sharp_at_every_length)
-def copies_the_three(n_vocab, T):
-    """You took the factor 3 of "the cat sat": 0.909 among three tokens, and far less among more."""
-    return head(n_vocab, T, back(T), factor=3.0)
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=sharp_at_every_length)
-def solves_for_nine_tenths(n_vocab, T):
-    """Your factor ln(9(T − 1)) makes the weight 0.9; 0.99 leaves a tenth of that to the others: ln(99(T − 1))."""
-    return head(n_vocab, T, back(T), factor=np.log(9.0 * (T - 1)))
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=sharp_at_every_length)
-def sets_one_factor_for_every_length(n_vocab, T):
-    """Your factor is enough for short sequences only: the lead that is needed grows with T, as ln(99(T − 1))."""
-    return head(n_vocab, T, back(T), factor=6.0)
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=hands_over_the_token)
-def sharpens_the_values(n_vocab, T):
-    """You scaled the values too: the factor belongs to the scores, and values of 1 are handed over as 1."""
-    W_Q, W_K, W_V = head(n_vocab, T, back(T))
-    return W_Q, W_K, 20 * W_V
-
-
-@exercise.misconception(replaces="previous_token_head", first_fails=hands_over_the_token)
-def hands_over_a_place(n_vocab, T):
-    """Your values read the position, so the same token is handed over differently at two places."""
-    W_Q, W_K, W_V = head(n_vocab, T, back(T))
-    return W_Q, W_K, np.roll(W_V, n_vocab, axis=0)
+idea(
+    three_matrices,
+    "turns_the_matrices",
+    "Your matrices are transposed: here X is multiplied from the right, so rows belong to the entries of X's rows.",
+    layout=lambda n_vocab, T, *head: [W.T for W in head],
+)
+idea(
+    three_matrices,
+    "hands_over_the_position",
+    "Your values are position codes, T wide, as your keys are: what is handed over must be the token, n_vocab wide.",
+    values=places,
+)
+idea(
+    three_matrices,
+    "hands_over_the_whole_row",
+    "Your values copy whole rows of X; W_V must keep the token part and drop the position part.",
+    values=lambda n_vocab, T: np.eye(n_vocab + T),
+)
+idea(
+    three_matrices,
+    "leaves_out_the_token_rows",
+    "Your matrices have rows for the positions only; the n_vocab token entries of X come first and need rows too.",
+    layout=lambda n_vocab, T, W_Q, W_K, W_V: (W_Q[n_vocab:], W_K[n_vocab:], W_V),
+)
+idea(
+    three_matrices,
+    "writes_one_length",
+    "You wrote one length down instead of using T, so your matrices fit sequences of that length only.",
+    length=3,
+)
+idea(
+    looks_one_back,
+    "leaves_zeros",
+    "Your head treats all positions alike: a query that matches nothing, or everything, spreads its weight evenly.",
+    ask=lambda n_vocab, T: 0 * places(n_vocab, T),
+    keys=lambda n_vocab, T: 0 * places(n_vocab, T),
+    values=lambda n_vocab, T: 0 * tokens(n_vocab, T),
+)
+idea(
+    looks_one_back,
+    "puts_positions_first",
+    "You read rows of X as [position | token]; here the token part comes first, and positions start at row n_vocab.",
+    layout=lambda n_vocab, T, *head: [np.roll(W, T, axis=0) for W in head],
+)
+idea(
+    looks_one_back,
+    "looks_at_itself",
+    "You find each position itself: query and key of a position are the same code, and nothing shifts one of them.",
+    ask=places,
+)
+idea(
+    looks_one_back,
+    "looks_at_the_next",
+    "You look one position ahead: the shift points the other way, or queries and keys have changed places.",
+    ask=asking(lambda T: np.eye(T, k=1)),
+)
+idea(
+    looks_one_back,
+    "looks_two_back",
+    "You look two positions back: the shift is one too long, or both queries and keys are shifted.",
+    ask=asking(lambda T: np.eye(T, k=-2)),
+)
+idea(
+    looks_one_back,
+    "looks_at_one_place",
+    "All your positions look at the same place: each position needs a query of its own.",
+    ask=asking(lambda T: np.eye(T)[np.zeros(T, dtype=int)]),
+)
+idea(
+    looks_one_back,
+    "matches_tokens",
+    "Your keys read the token, so a word is found wherever it stands; to find a place, keys must read positions.",
+    ask=tokens,
+    keys=tokens,
+)
+idea(
+    looks_one_back,
+    "asks_by_token",
+    "Your queries read the token entries: W_Q[i, i − 1] is a token's row, and position i has row n_vocab + i.",
+    ask=lambda n_vocab, T: np.roll(ask_back(n_vocab, T), -n_vocab, axis=0),
+)
+idea(
+    looks_one_back,
+    "stops_one_row_early",
+    "Your last position asks for nothing: a loop over range(1, T − 1) leaves out row T − 1.",
+    ask=asking(lambda T: back(T) * (np.arange(T) < T - 1)[:, None]),
+)
+idea(
+    looks_one_back,
+    "starts_one_row_late",
+    "Position 1 asks for nothing: only row 0 is free, and a loop over range(2, T) leaves out row 1.",
+    ask=asking(lambda T: back(T) * (np.arange(T) > 1)[:, None]),
+)
+idea(
+    sharp_at_every_length,
+    "uses_no_factor",
+    "Your scores are 1 where they match: e against T − 1 ones is nearly an even spread, so multiply the queries.",
+    factor=lambda n_vocab, T: 1.0,
+)
+idea(
+    sharp_at_every_length,
+    "copies_the_three",
+    'You took the factor 3 of "the cat sat": 0.909 among three tokens, and far less among more.',
+    factor=lambda n_vocab, T: 3.0,
+)
+idea(
+    sharp_at_every_length,
+    "solves_for_nine_tenths",
+    "Your factor ln(9(T − 1)) makes the weight 0.9; 0.99 leaves a tenth of that to the others: ln(99(T − 1)).",
+    factor=lambda n_vocab, T: np.log(9.0 * (T - 1)),
+)
+idea(
+    sharp_at_every_length,
+    "sets_one_factor_for_every_length",
+    "Your factor is enough for short sequences only: the lead that is needed grows with T, as ln(99(T − 1)).",
+    factor=lambda n_vocab, T: 6.0,
+)
+idea(
+    hands_over_the_token,
+    "sharpens_the_values",
+    "You scaled the values too: the factor belongs to the scores, and values of 1 are handed over as 1.",
+    values=lambda n_vocab, T: 20 * tokens(n_vocab, T),
+)
+idea(
+    hands_over_the_token,
+    "hands_over_a_place",
+    "Your values read the position, so the same token is handed over differently at two places.",
+    values=lambda n_vocab, T: np.roll(tokens(n_vocab, T), n_vocab, axis=0),
+)

@@ -104,6 +104,20 @@ def test_one_mistake_costs_the_checks_on_extremes_nothing(answer):
         assert failed(names, seed, FUNCTION_CHECKS[4:]) == []
 
 
+def test_feedback_shows_the_prediction_beside_the_measurement():
+    """The check on predictions passes with both numbers of each name, or with what is missing."""
+    check = EXERCISE.checks["predicted_first"]
+
+    def remark(**names):
+        return check(LocalStudent(notebook(**names)), EXERCISE.rng(check.id, 0))
+
+    told = "you predicted, and then measured: one_hot_unscaled 0.5 and 0.59, entropy_unscaled 1 and 0.18, "
+    assert remark() == f"{told}entropy_scaled 4 and 3.69, gradient_ratio 10 and 60"
+    assert remark(claims={}).endswith("gradient_ratio 10 and nothing yet")
+    wild = dict.fromkeys(EXERCISE.references["claims"], -1.23456e300)
+    assert len(remark(predictions=wild, claims=wild)) <= 300
+
+
 def test_any_finite_prediction_earns_the_marks_and_no_more_than_a_twentieth():
     """A prediction is asked for to be made, not to be right."""
     wild = dict.fromkeys(("one_hot_unscaled", "entropy_unscaled", "entropy_scaled", "gradient_ratio"), -1e9)

@@ -35,19 +35,19 @@ def written_by(case, id: str) -> dict:
     return {"STUDENT": id, **case(*(matrix.astype(float) for matrix in instance(id)))}
 
 
-def outcome(names: dict, stage: str, id: str = "") -> CheckFailed | StudentError | str:
+def outcome(names: dict, stage: str, id: str = "", aliases=()) -> CheckFailed | StudentError | str:
     """How the check of `stage` judges these names for student `id`: how it fails, or what it remarks."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return CHECKS[stage](LocalStudent(names, id=id), EXERCISE.rng(CHECKS[stage].id, 0))
+            return CHECKS[stage](LocalStudent(names, id=id, aliases=aliases), EXERCISE.rng(CHECKS[stage].id, 0))
         except (CheckFailed, StudentError) as found:
             return found
 
 
-def earned(names: dict, id: str = "") -> tuple[int, ...]:
+def earned(names: dict, id: str = "", aliases=()) -> tuple[int, ...]:
     """The marks of the four stages."""
-    return tuple(5 if isinstance(outcome(names, stage, id), str) else 0 for stage in STAGES)
+    return tuple(5 if isinstance(outcome(names, stage, id, aliases), str) else 0 for stage in STAGES)
 
 
 def named(names: dict, stage: str, id: str = "") -> list[str]:
@@ -99,6 +99,17 @@ def test_message_says_which_step_went_wrong_first():
     assert (
         "scores went wrong first, and this is not what follows from your own scores" in outcome(names, "weights").what
     )
+
+
+def test_entry_is_called_as_the_lesson_calls_it():
+    """Rows and columns are counted from 1: query and key, and in the output token and column."""
+    names = notebook(RIGHT, "ada")
+    for stage in STAGES:
+        index, words = ((1, 0), "token 2, column 1") if stage == "output" else ((1, 2), "query 2, key 3")
+        for wrong in (names[stage][index] + 1, np.inf):
+            entered = names[stage].copy()
+            entered[index] = wrong
+            assert f"first at {words}" in outcome({**names, stage: entered}, stage, "ada").what
 
 
 def test_remark_says_what_was_carried():
@@ -180,6 +191,28 @@ def test_right_numbers_earn_marks_whatever_id_is_declared():
     names = {**notebook(RIGHT, "ada"), "STUDENT": "eve"}
 
     assert earned(names, "ada") == (5, 5, 5, 5)
+
+
+def test_alias_has_its_own_numbers():
+    """An id that is listed counts as the roster's does; what a mistake costs and is called stays the same."""
+    right, wrong = notebook(RIGHT, "a.lovelace"), written_by(derive_by_hand_wrong.no_scale, "a.lovelace")
+
+    assert earned(right, "ada", {"a.lovelace"}) == (5, 5, 5, 5)
+    assert earned({**right, "STUDENT": "A.Lovelace "}, "ada", {"a.lovelace"}) == (5, 5, 5, 5)
+    assert earned(wrong, "ada", {"a.lovelace"}) == (5, 0, 5, 5)
+    assert earned({**notebook(RIGHT, "ada"), "STUDENT": "a.lovelace"}, "ada", {"a.lovelace"}) == (5, 5, 5, 5)
+    student, check = LocalStudent(wrong, id="ada", aliases={"a.lovelace"}), CHECKS["scores"]
+    with pytest.raises(CheckFailed, match="scores is off"):
+        check(student, EXERCISE.rng(check.id, 0))
+    assert [idea.id for idea in explain(EXERCISE, check, 0, student.trace)][:1] == ["forgets_to_scale"]
+
+
+def test_alias_of_somebody_else_is_none():
+    """What a notebook declares counts where the table lists it for this very student."""
+    names = notebook(RIGHT, "a.lovelace")
+
+    assert earned(names, "ada", {"a.turing"}) == earned(names, "ada")
+    assert outcome(names, "raw_scores", "ada", {"a.turing"}).finding == "another-id"
 
 
 def test_without_roster_the_declared_id_counts():

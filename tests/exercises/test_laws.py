@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from graders.authoring import Check, CheckFailed, Exercise, Misconception, load_exercise, slugs
+from graders.authoring import Check, CheckFailed, Exercise, Misconception, declared_uses, load_exercise, slugs
 from graders.diagnosis import explain, replay
 from graders.student import LocalStudent, StudentError
 
@@ -47,6 +47,12 @@ def first_failed(exercise: Exercise, wrong: Misconception, seed: int) -> str | N
         if asked and not passes(exercise, check, names, seed):
             return check.id
     return None
+
+
+@pytest.mark.parametrize("slug", EXERCISES)
+def test_declared_uses_is_what_the_exercise_lists(slug):
+    """It is read from the text, so that a class's sandbox can start before the exercise is imported."""
+    assert declared_uses(slug) == EXERCISES[slug].uses
 
 
 def misconceptions() -> list:

@@ -118,3 +118,44 @@ def test_weight_of_exactly_the_bound_passes_and_less_fails(bound):
         return (W_Q / np.log(99 * (T - 1)) * np.log(bound / (1 - bound) * (T - 1))).astype(np.float32), W_K, W_V
 
     assert (failure(head, "sharp_at_every_length") is None) == (bound >= 0.99)
+
+
+def written_otherwise(**parts):
+    """A head with wrong parts, in another basis of its keys: not one entry of W_Q or W_K is the catalogue's."""
+    made = EXERCISE.families[EXERCISE.slug](**parts)
+
+    def head(n_vocab, T):
+        W_Q, W_K, W_V = made(n_vocab, T)
+        turn = np.linalg.qr(np.random.default_rng(5).normal(size=(W_Q.shape[1],) * 2))[0]
+        return W_Q @ turn / 2, 2 * W_K @ turn, W_V
+
+    return head
+
+
+def parts_of(*ideas):
+    """The wrong parts of several ideas."""
+    return {name: part for id in ideas for name, part in EXERCISE.misconceptions[id].faults.items()}
+
+
+@pytest.mark.parametrize(
+    ("ideas", "check", "wanted"),
+    [
+        (("hands_over_the_whole_row", "looks_at_itself"), "looks_one_back", ["looks_at_itself"]),
+        (("leaves_out_the_token_rows", "looks_two_back"), "looks_one_back", ["looks_two_back"]),
+        (("writes_one_length", "copies_the_three"), "sharp_at_every_length", ["copies_the_three"]),
+        (("looks_at_the_next", "uses_no_factor"), "sharp_at_every_length", ["uses_no_factor"]),
+        (("matches_tokens", "copies_the_three"), "sharp_at_every_length", ["copies_the_three"]),
+        (("puts_positions_first", "sharpens_the_values"), "hands_over_the_token", ["sharpens_the_values"]),
+        (("puts_positions_first",), "hands_over_the_token", ["puts_positions_first"]),
+        (("looks_two_back", "puts_positions_first"), "looks_one_back", ["looks_two_back+puts_positions_first"]),
+    ],
+)
+def test_second_mistake_is_named_by_what_the_head_does(ideas, check, wanted):
+    """Beside a wrong shape, a wrong direction or exchanged halves, and whatever the entries are."""
+    found = named(written_otherwise(**parts_of(*ideas)), check, 0)
+    assert [" + ".join(sorted(id.split("+"))) for id in found] == [" + ".join(sorted(id.split("+"))) for id in wanted]
+
+
+def test_factor_that_is_enough_at_every_length_is_not_named_beside_a_wrong_direction():
+    """A head that looks at itself sharply is told about its direction, and not about its factor."""
+    assert named(written_otherwise(**parts_of("looks_at_itself")), "sharp_at_every_length", 0) == []

@@ -140,3 +140,53 @@ def chain_map(*sizes):
 # A read-only view of a dict: the same.
 def mapping_proxy(*sizes):
     return types.MappingProxyType(_table(*sizes))
+
+
+# Shapes written out as einsum would name them.
+def by_letters(B, T_q, T_k, d, d_k, d_v):
+    size = dict(b=B, q=T_q, t=T_k, d=d, k=d_k, v=d_v)
+    letters = ["bqd", "btd", "dk", "dk", "dv", "bqk", "btk", "btv", "bqt", "bqt", "bqv"]
+    return {name: tuple(size[letter] for letter in word) for name, word in zip(ORDER, letters, strict=True)}
+
+
+# Shapes as NumPy broadcasts them.
+def by_broadcasting(B, T_q, T_k, d, d_k, d_v):
+    table = _table(B, T_q, T_k, d, d_k, d_v)
+    pairs = np.broadcast_shapes((B, T_q, 1), (1, 1, T_k))
+    return table | {"scores": pairs, "weights": pairs}
+
+
+# A dict of one's own kind.
+class _Table(dict):
+    def __missing__(self, name):
+        return ()
+
+
+def own_dict(*sizes):
+    return _Table(_table(*sizes))
+
+
+# Meta tensors, which have a shape and no memory.
+def meta_tensors(B, T_q, T_k, d, d_k, d_v):
+    import torch
+
+    X_q, X_kv, W_Q, W_K, W_V = (
+        torch.empty(s, device="meta") for s in ((B, T_q, d), (B, T_k, d), (d, d_k), (d, d_k), (d, d_v))
+    )
+    Q, K, V = X_q @ W_Q, X_kv @ W_K, X_kv @ W_V
+    scores = Q @ K.mT
+    made = (X_q, X_kv, W_Q, W_K, W_V, Q, K, V, scores, scores.softmax(-1), scores.softmax(-1) @ V)
+    return {name: tensor.shape for name, tensor in zip(ORDER, made, strict=True)}
+
+
+# Integers of different makes side by side.
+def mixed_integers(*sizes):
+    kinds = [int, np.int32, np.uint16, np.int64]
+    table = _table(*sizes).items()
+    return {name: [kinds[i % 4](size) for i, size in enumerate(shape)] for name, shape in table}
+
+
+# An ordered dict, filled as the head computes.
+def ordered(*sizes):
+    table = _table(*sizes)
+    return collections.OrderedDict((name, table[name]) for name in reversed(ORDER))

@@ -166,3 +166,106 @@ def plain_loops(q, k, g, scaled):
         "entropy": sum(entropy) / len(entropy),
         "grad_median": sorted(lengths)[(len(lengths) - 1) // 2],
     }
+
+
+# SciPy's log-softmax and special functions.
+def scipy_entr(q, k, g, scaled):
+    from scipy.special import entr, log_softmax
+
+    S = np.einsum("ik,jk->ij", q, k) / (np.sqrt(k.shape[1]) if scaled else 1.0)
+    W = np.exp(log_softmax(S, axis=1))
+    G = W * g - W * np.einsum("ij,ij->i", W, g)[:, None]
+    return {
+        "std": np.sqrt(np.mean((S - S.mean()) ** 2)),
+        "one_hot": np.mean(np.any(W > 0.99, axis=1)),
+        "entropy": entr(W).sum(axis=1).mean(),
+        "grad_median": np.percentile(np.sqrt(np.einsum("ij,ij->i", G, G)), 50),
+    }
+
+
+# The median by a quantile that takes the lower middle value.
+def lower_quantile(q, k, g, scaled):
+    found = population_std(q, k, g, scaled)
+    S, _, W = _parts(q, k, scaled)
+    G = W * (g - (W * g).sum(-1, keepdims=True))
+    return found | {
+        "grad_median": np.quantile(np.linalg.norm(G, axis=1), 0.5, method="lower"),
+        "std": np.std(S, ddof=1),
+    }
+
+
+# Entropy by the logarithm of the sum less the mean score.
+def entropy_by_logsumexp(q, k, g, scaled):
+    S, _, W = _parts(q, k, scaled)
+    top = S.max(-1)
+    entropy = top + np.log(np.exp(S - top[:, None]).sum(-1)) - np.where(W > 0, W * S, 0).sum(-1)
+    return population_std(q, k, g, scaled) | {"entropy": entropy.mean()}
+
+
+# torch.func, row by row.
+def torch_vjp(q, k, g, scaled):
+    import torch
+
+    q, k, g = (torch.tensor(np.asarray(a, dtype=np.float64)) for a in (q, k, g))
+    s = torch.einsum("ik,jk->ij", q, k) * (k.shape[1] ** -0.5 if scaled else 1)
+    w, back = torch.func.vjp(lambda scores: torch.softmax(scores, -1), s)
+    (gradient,) = back(g)
+    return {
+        "std": s.var(correction=0).sqrt(),
+        "one_hot": torch.count_nonzero(w.amax(1) > 0.99) / len(w),
+        "entropy": torch.special.entr(w).sum(1).mean(),
+        "grad_median": torch.quantile(torch.linalg.vector_norm(gradient, dim=1), 0.5),
+    }
+
+
+# A list in the order of the contract, of NumPy's scalars.
+def as_list(q, k, g, scaled):
+    return [np.float32(value) for value in population_std(q, k, g, scaled).values()]
+
+
+# Queries and keys each divided by the fourth root.
+def fourth_root(q, k, g, scaled):
+    root = q.shape[1] ** 0.25 if scaled else 1.0
+    return population_std(q / root, k / root, g, False)
+
+
+# Works on copies, in place.
+def in_place_on_copies(q, k, g, scaled):
+    q, k, g = (np.array(a, dtype=np.float64) for a in (q, k, g))
+    if scaled:
+        q /= np.sqrt(q.shape[1])
+    S = q @ k.T
+    std = S.std()
+    S -= S.max(axis=1, keepdims=True)
+    W = np.exp(S)
+    W /= W.sum(axis=1, keepdims=True)
+    g -= (W * g).sum(axis=1, keepdims=True)
+    g *= W
+    entropy = -np.sum(W * np.log(W, out=np.zeros_like(W), where=W > 0)) / len(W)
+    return dict(
+        std=std, one_hot=np.mean(np.max(W, 1) > 0.99), entropy=entropy, grad_median=np.median(np.hypot.reduce(g, 1))
+    )
+
+
+# 0-d arrays and a bool for `scaled` that may be NumPy's.
+def zero_d_arrays(q, k, g, scaled):
+    return {name: np.array(value) for name, value in full_jacobian(q, k, g, np.bool_(scaled)).items()}
+
+
+# statistics and math of the standard library, on lists.
+def standard_library(q, k, g, scaled):
+    import statistics
+
+    S, L, W = (part.tolist() for part in _parts(np.asarray(q, float), np.asarray(k, float), scaled))
+    gradients = [
+        [w * (u - sum(a * b for a, b in zip(row, up, strict=True))) for w, u in zip(row, up, strict=True)]
+        for row, up in zip(W, np.asarray(g, float).tolist(), strict=True)
+    ]
+    return {
+        "std": statistics.pstdev([score for row in S for score in row]),
+        "one_hot": statistics.mean(float(max(row) > 0.99) for row in W),
+        "entropy": statistics.fmean(
+            -sum(w * lw for w, lw in zip(a, b, strict=True)) for a, b in zip(W, L, strict=True)
+        ),
+        "grad_median": statistics.median_low([math.sqrt(sum(x * x for x in row)) for row in gradients]),
+    }

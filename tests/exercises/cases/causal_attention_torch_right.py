@@ -71,3 +71,109 @@ def vmapped(X, W_Q, W_K, W_V, causal=True):
 
     W = torch.vmap(row)(Q, pos)
     return W @ V, W
+
+
+# A loop over rows, each over its own past.
+def loop_over_the_past(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    rows = []
+    for t in range(len(X)):
+        end = t + 1 if causal else len(X)
+        weights = torch.softmax(K[:end] @ Q[t] / K.shape[1] ** 0.5, 0)
+        rows.append(F.pad(weights, (0, len(X) - end)))
+    W = torch.stack(rows)
+    return W @ V, W
+
+
+# log_softmax, and a list for both.
+def log_softmax_list(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    S = Q.matmul(K.t()).div(K.size(1) ** 0.5)
+    if causal:
+        S = S.where(torch.ones_like(S).tril().bool(), torch.tensor(-1e30, dtype=S.dtype))
+    W = F.log_softmax(S, dim=1).exp()
+    return [W.mm(V), W]
+
+
+# The softmax by hand, shifted by a maximum that no gradient passes through.
+def softmax_by_hand(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    S = Q @ K.T / K.shape[1] ** 0.5
+    if causal:
+        S = S.masked_fill(~torch.ones_like(S, dtype=torch.bool).tril(), -torch.inf)
+    E = torch.exp(S - S.detach().amax(-1, keepdim=True))
+    W = E / E.sum(-1, keepdim=True)
+    return W @ V, W
+
+
+# logsumexp.
+def logsumexp(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    S = torch.einsum("ik,jk->ij", Q, K) * K.shape[-1] ** -0.5
+    S = S + torch.triu(torch.full_like(S, -torch.inf), 1) if causal else S
+    W = torch.exp(S - torch.logsumexp(S, 1, keepdim=True))
+    return W @ V, W
+
+
+# The three projections in one product, then cut.
+def concatenated(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = torch.split(X @ torch.cat([W_Q, W_K, W_V], 1), [W_Q.shape[1], W_K.shape[1], W_V.shape[1]], dim=1)
+    S = Q / Q.shape[1] ** 0.5 @ K.T
+    if causal:
+        S = torch.tril(S) + torch.triu(torch.full_like(S, -torch.inf), 1)
+    W = S.softmax(1)
+    return W @ V, W
+
+
+# In place, on tensors of its own.
+def in_place_on_copies(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    S = (Q @ K.T).clone()
+    S.mul_(K.shape[1] ** -0.5)
+    if causal:
+        S[torch.triu_indices(len(X), len(X), 1).unbind()] = -torch.inf
+    W = torch.nn.Softmax(dim=-1)(S)
+    return W @ V, W
+
+
+# PyTorch's own attention with a mask of truth values; weights apart.
+def sdpa_with_mask(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    seen = torch.ones(len(X), len(X), dtype=torch.bool)
+    seen = seen.tril() if causal else seen
+    output = F.scaled_dot_product_attention(Q[None, None], K[None, None], V[None, None], attn_mask=seen)[0, 0]
+    S = torch.where(seen, Q @ K.T / K.shape[1] ** 0.5, -torch.inf)
+    return output, S.softmax(-1)
+
+
+# A dict with the two names.
+def returns_dict(X, W_Q, W_K, W_V, causal=True):
+    output, weights = f_linear(X, W_Q, W_K, W_V, causal)
+    return {"output": output, "weights": weights}
+
+
+# float64 inside, whatever came.
+def double_inside(X, W_Q, W_K, W_V, causal=True):
+    return f_linear(*(part.double() for part in (X, W_Q, W_K, W_V)), causal)
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, S):
+        W = torch.softmax(S, -1)
+        ctx.save_for_backward(W)
+        return W
+
+    @staticmethod
+    def backward(ctx, upstream):
+        (W,) = ctx.saved_tensors
+        return W * (upstream - (W * upstream).sum(-1, keepdim=True))
+
+
+# A softmax whose backward pass was written by hand.
+def own_backward(X, W_Q, W_K, W_V, causal=True):
+    Q, K, V = _p(X, W_Q, W_K, W_V)
+    S = Q @ K.T / K.shape[1] ** 0.5
+    S = S.masked_fill(torch.ones_like(S).triu(1) > 0, -torch.inf) if causal else S
+    W = _Softmax.apply(S)
+    return W @ V, W

@@ -93,3 +93,67 @@ def stable(Q, K, V):
     names = _derive(Q, K, V)
     shifted = np.exp(names["scores"] - names["scores"].max(1, keepdims=True))
     return {**names, "weights": shifted / shifted.sum(1, keepdims=True)}
+
+
+# Every number as text would give it: rounded floats in nested tuples, -0.0 among them.
+def negative_zeros(Q, K, V):
+    names = _rounded(Q, K, V)
+    return {name: np.where(matrix == 0, -0.0, matrix).tolist() for name, matrix in names.items()}
+
+
+# np.matrix, whose sums keep both axes.
+def matrices(Q, K, V):
+    raw = Q.view(np.matrix) @ K.T
+    scores = raw / np.sqrt(2)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=1)
+    return {"raw_scores": raw, "scores": scores, "weights": weights, "output": weights @ V}
+
+
+# einsum, scipy's softmax.
+def einsum_and_scipy(Q, K, V):
+    from scipy.special import softmax
+
+    raw = np.einsum("ik,jk->ij", Q, K)
+    scores = raw * 2**-0.5
+    weights = softmax(scores, axis=1)
+    return {"raw_scores": raw, "scores": scores, "weights": weights, "output": np.einsum("ij,jv->iv", weights, V)}
+
+
+# Powers of e to the power of rounded scores, as a pocket calculator has them.
+def pocket_calculator(Q, K, V):
+    raw = (Q @ K.T).astype(int).tolist()
+    scores = [[round(score / 1.414214, 3) for score in row] for row in raw]
+    powers = [[2.718282**score for score in row] for row in scores]
+    weights = [[round(power / sum(row), 3) for power in row] for row in powers]
+    output = [[round(sum(w * v for w, v in zip(row, column, strict=True)), 2) for column in V.T] for row in weights]
+    return {"raw_scores": raw, "scores": scores, "weights": weights, "output": output}
+
+
+# Four decimals where three were asked for.
+def more_decimals(Q, K, V):
+    return {name: np.round(matrix, 5) for name, matrix in _derive(Q, K, V).items()}
+
+
+# Fortran's order, float32 and read-only views.
+def views(Q, K, V):
+    names = {name: np.asfortranarray(matrix, dtype=np.float32).T.T for name, matrix in _derive(Q, K, V).items()}
+    for matrix in names.values():
+        matrix.flags.writeable = False
+    return names
+
+
+# Long doubles and whole numbers in one notebook.
+def mixed_dtypes(Q, K, V):
+    names = _derive(Q, K, V)
+    return {
+        **names,
+        "raw_scores": names["raw_scores"].astype(np.int8),
+        "weights": names["weights"].astype(np.longdouble),
+    }
+
+
+# Arrays of rows that are lists of 0-d tensors.
+def rows_of_tensors(Q, K, V):
+    import torch
+
+    return {name: [list(torch.as_tensor(row)) for row in np.array(matrix)] for name, matrix in _derive(Q, K, V).items()}

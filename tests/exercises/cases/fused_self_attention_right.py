@@ -284,3 +284,117 @@ def padded(X, W_qkv, scale):
     S = scale * (Q @ np.swapaxes(K, -1, -2))
     S[..., T:] = -np.inf
     return (_softmax_helper(S) @ V)[..., :T, :]
+
+
+# Four nested loops and math.exp, one batch after the other.
+def plain_python(X, W_qkv, scale):
+    X, W = np.asarray(X, dtype=float), np.asarray(W_qkv, dtype=float)
+    if X.ndim == 3:
+        return np.array([plain_python(sequence, W, scale) for sequence in X])
+    width = W.shape[1] // 3
+    P = [[sum(a * b for a, b in zip(row, column, strict=True)) for column in W.T.tolist()] for row in X.tolist()]
+    output = []
+    for asking in P:
+        scores = [scale * sum(a * b for a, b in zip(asking[:width], key[width : 2 * width], strict=True)) for key in P]
+        parts = [math.exp(score - max(scores)) for score in scores]
+        shares = [part / sum(parts) for part in parts]
+        output.append([sum(w * key[2 * width + j] for w, key in zip(shares, P, strict=True)) for j in range(width)])
+    return output
+
+
+# einsum from end to end, the three blocks as an axis of their own.
+def einsum_only(X, W_qkv, scale):
+    W = np.stack(np.split(W_qkv, 3, axis=1))
+    q, k, v = np.einsum("...td,pdk->p...tk", X, W, optimize=True)
+    s = np.einsum("...ik,...jk->...ij", q, k) * scale
+    e = np.exp(s - np.einsum("...ij->...i", s * 0)[..., None] - s.max(-1)[..., None])
+    return np.einsum("...ij,...jk,...i->...ik", e, v, 1 / e.sum(-1))
+
+
+# scipy's softmax.
+def scipy_softmax(X, W_qkv, scale):
+    from scipy.special import softmax
+
+    q, k, v = np.array_split(X @ W_qkv, 3, axis=-1)
+    return softmax(scale * np.matmul(q, k.swapaxes(-2, -1)), axis=-1) @ v
+
+
+# scipy's logsumexp, in the order that Fortran keeps.
+def logsumexp_fortran(X, W_qkv, scale):
+    from scipy.special import logsumexp
+
+    q, k, v = np.split(np.asfortranarray(X @ W_qkv), [W_qkv.shape[1] // 3, 2 * W_qkv.shape[1] // 3], axis=-1)
+    s = scale * (q @ k.mT)
+    return np.asfortranarray(np.exp(s - logsumexp(s, axis=-1, keepdims=True)) @ v)
+
+
+# In place throughout, on copies of its own, with out=.
+def in_place_on_copies(X, W_qkv, scale):
+    X = np.array(X, dtype=np.float64)
+    P = X @ W_qkv
+    w = P.shape[-1] // 3
+    P[..., :w] *= scale
+    S = P[..., :w] @ P[..., w : 2 * w].swapaxes(-1, -2)
+    S -= S.max(axis=-1, keepdims=True)
+    np.exp(S, out=S)
+    S /= np.add.reduce(S, axis=-1, keepdims=True)
+    return np.matmul(S, P[..., 2 * w :])
+
+
+# float32 throughout, and float32 out.
+def float32_out(X, W_qkv, scale):
+    X, W = np.float32(X), np.float32(W_qkv)
+    q, k, v = np.dsplit(np.atleast_3d(X @ W) if X.ndim == 3 else (X @ W)[None], 3)
+    s = np.float32(scale) * (q @ k.transpose(0, 2, 1))
+    w = np.exp(s - s.max(2)[:, :, None])
+    found = w / w.sum(2)[:, :, None] @ v
+    return found if X.ndim == 3 else found[0]
+
+
+# Makes a batch of one of a sequence, and takes it off again.
+def always_a_batch(X, W_qkv, scale):
+    batch = X[np.newaxis] if X.ndim == 2 else X
+    heads = []
+    for sequence in batch:
+        q, k, v = np.hsplit(sequence @ W_qkv, 3)
+        s = np.inner(q, k) * scale
+        w = np.exp(s.T - s.max(1))
+        heads.append((w / w.sum(0)).T @ v)
+    return np.squeeze(np.stack(heads), axis=0) if X.ndim == 2 else np.stack(heads)
+
+
+# Rows of scores shifted by a logarithm of their sum, found with np.logaddexp.
+def logaddexp(X, W_qkv, scale):
+    q, k, v = np.split(X @ W_qkv, 3, axis=-1)
+    s = np.matmul(q, np.moveaxis(k, -1, -2)) * scale
+    return np.matmul(np.exp(s - np.logaddexp.reduce(s, axis=-1)[..., None]), v)
+
+
+# A softmax of differences: the share of key j is 1 / Σ exp(s_i − s_j), where exp may overflow to infinity and be right.
+def shares_by_differences(X, W_qkv, scale):
+    q, k, v = np.split(np.asarray(X @ W_qkv, dtype=np.float64), 3, axis=-1)
+    s = q @ np.swapaxes(k, -1, -2) * scale
+    with np.errstate(over="ignore"):
+        return 1 / np.exp(s[..., None, :] - s[..., :, None]).sum(-1) @ v
+
+
+# PyTorch with autograd left on, and a tensor that still has its graph.
+def tensor_with_graph(X, W_qkv, scale):
+    import torch
+
+    X, W = (torch.tensor(np.asarray(a, dtype=np.float64), requires_grad=True) for a in (X, W_qkv))
+    q, k, v = (X @ W).chunk(3, dim=-1)
+    return (scale * q @ k.transpose(-1, -2)).softmax(-1) @ v
+
+
+# A subclass of ndarray.
+class _Labelled(np.ndarray):
+    axes = ("tokens", "features")
+
+
+# An array that remembers what its axes are.
+def labelled_array(X, W_qkv, scale):
+    q, k, v = np.split(X @ W_qkv, 3, axis=-1)
+    s = q @ np.swapaxes(k, -1, -2) * scale
+    w = np.exp(s - s.max(-1, keepdims=True))
+    return (w / w.sum(-1, keepdims=True) @ v).view(_Labelled)

@@ -103,3 +103,72 @@ def token_dependent_query(n_vocab, T):
     W_Q, W_K, W_V = _head(n_vocab, T, 30 * np.eye(T, T + 1, k=-1), np.eye(T, T + 1))
     W_Q[:n_vocab, T] = np.arange(n_vocab)
     return W_Q, W_K, W_V
+
+
+# A parabola: the score −c (j − (i − 1))², but for what all keys of a row share; d_k = 2.
+def parabola(n_vocab, T):
+    places, c = np.arange(T), np.log(99 * T) + 2
+    return _head(n_vocab, T, np.stack([2 * c * (places - 1), np.full(T, -c)], 1), np.stack([places, places**2.0], 1))
+
+
+# Random codes for positions, as wide as they need to be, made orthogonal.
+def random_codes(n_vocab, T):
+    codes = np.linalg.qr(np.random.default_rng(3).normal(size=(T + 5, T)))[0].T
+    return _head(n_vocab, T, 50 * np.roll(codes, 1, axis=0), codes)
+
+
+# A width far larger than it need be.
+def too_wide(n_vocab, T):
+    wide = np.zeros((T, T + n_vocab))
+    wide[:, n_vocab:] = np.eye(T)
+    return _head(n_vocab, T, 40 * np.roll(wide, 1, axis=0), wide)
+
+
+# Row 0 looks at itself.
+def row_zero_at_itself(n_vocab, T):
+    ask = np.eye(T, k=-1)
+    ask[0, 0] = 1
+    return _head(n_vocab, T, 25 * ask, np.eye(T))
+
+
+# Entry by entry.
+def by_loops(n_vocab, T):
+    W_Q = [[0.0] * T for _ in range(n_vocab + T)]
+    W_K = [[0.0] * T for _ in range(n_vocab + T)]
+    W_V = [[0.0] * n_vocab for _ in range(n_vocab + T)]
+    for i in range(T):
+        W_K[n_vocab + i][i] = 1.0
+        if i:
+            W_Q[n_vocab + i][i - 1] = 100.0
+    for token in range(n_vocab):
+        W_V[token][token] = 1.0
+    return W_Q, W_K, W_V
+
+
+# np.matrix.
+def matrices(n_vocab, T):
+    return tuple(W.view(np.matrix) for W in factor_shared(n_vocab, T))
+
+
+# Values a little off, within the 0.01 that the contract leaves.
+def nearly_one_hot(n_vocab, T):
+    W_Q, W_K, W_V = factor_on_keys(n_vocab, T)
+    return W_Q, W_K, W_V * 0.995
+
+
+# A penalty for every step away, and a larger one ahead: distances instead of codes.
+def by_distance(n_vocab, T):
+    i, j = np.indices((T, T))
+    return _head(n_vocab, T, -30.0 * np.abs(i - 1 - j), np.eye(T))
+
+
+# Keys and queries both shifted, so that one step is left.
+def both_shifted(n_vocab, T):
+    return _head(n_vocab, T, 30 * np.eye(T, T + 3, k=1), np.eye(T, T + 3, k=2))
+
+
+# Zero matrices stacked on codes.
+def stacked(n_vocab, T):
+    top = np.zeros((n_vocab, T))
+    W_Q, W_K = np.vstack([top, 30 * np.tri(T, T, -1) - 30 * np.tri(T, T, -2)]), np.vstack([top, np.identity(T)])
+    return W_Q, W_K, np.vstack([np.identity(n_vocab), np.zeros((T, n_vocab))])

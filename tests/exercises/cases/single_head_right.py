@@ -64,3 +64,79 @@ class OnSlices(nn.Module):
 # A function that makes the module: calling it gives a head, and that is all that is asked.
 def factory(d, d_k):
     return WithSdpa(d, d_k)
+
+
+# einsum, the softmax by hand, two bmm's.
+class ByHand(nn.Module):
+    def __init__(self, d, d_k):
+        super().__init__()
+        self.qkv = nn.Linear(d, 3 * d_k)
+
+    def forward(self, x):
+        q, k, v = torch.tensor_split(self.qkv(x), 3, dim=-1)
+        s = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(k.size(-1))
+        e = torch.exp(s - s.amax(dim=-1, keepdim=True))
+        return torch.bmm(e / e.sum(dim=-1, keepdim=True), v)
+
+
+# Heads as an axis of their own, one of them.
+class OneOfManyHeads(nn.Module):
+    def __init__(self, d, d_k, heads=1):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(d, 3 * d_k * heads)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = self.qkv(x).view(B, T, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, T, -1)
+
+
+# The projection inherited, the forward pass another.
+class Inherited(ByHand):
+    def forward(self, x):
+        q, k, v = self.qkv(x).split(self.qkv.out_features // 3, dim=-1)
+        weights = nn.Softmax(dim=-1)(q.matmul(k.mT).mul(k.shape[-1] ** -0.5))
+        return weights.matmul(v).contiguous()
+
+
+# A buffer beside the parameters, and a registered scale.
+class WithBuffers(nn.Module):
+    def __init__(self, d, d_k):
+        super().__init__()
+        self.qkv = nn.Linear(in_features=d, out_features=d_k * 3, bias=True)
+        self.register_buffer("scale", torch.tensor(float(d_k)).rsqrt())
+        self.register_buffer("mask", torch.zeros(1))
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.qkv(x)[..., i::1][..., : self.qkv.out_features // 3] for i in self._starts())
+        return torch.softmax(torch.einsum("bik,bjk->bij", q, k) * self.scale, -1) @ v
+
+    def _starts(self):
+        third = self.qkv.out_features // 3
+        return 0, third, 2 * third
+
+
+# One sequence after the other.
+class OneAfterTheOther(nn.Module):
+    def __init__(self, d, d_k):
+        super().__init__()
+        self.qkv = nn.Linear(d, 3 * d_k, bias=False)
+
+    def forward(self, x):
+        return torch.stack([self._attend(*self.qkv(sequence).chunk(3, -1)) for sequence in x])
+
+    @staticmethod
+    def _attend(q, k, v):
+        return torch.log_softmax(q @ k.T / len(q[0]) ** 0.5, -1).exp() @ v
+
+
+# float64 inside, float32 out.
+class DoubleInside(nn.Module):
+    def __init__(self, d, d_k):
+        super().__init__()
+        self.qkv = nn.Linear(d, 3 * d_k)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).double().chunk(3, dim=2)
+        return (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, 2) @ v).float()

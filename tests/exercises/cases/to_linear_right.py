@@ -42,3 +42,55 @@ def subclass(W_qkv):
     with torch.no_grad():
         layer.weight[:] = torch.tensor(W_qkv).T
     return layer
+
+
+# Contiguous memory, given to the parameter's data.
+def contiguous_data(W_qkv):
+    layer = nn.Linear(W_qkv.shape[0], W_qkv.shape[1], bias=False)
+    layer.weight.data.copy_(torch.from_numpy(np.ascontiguousarray(np.transpose(W_qkv))))
+    return layer
+
+
+# Row by row.
+def entry_by_entry(W_qkv):
+    d, width = W_qkv.shape
+    layer = nn.Linear(d, width)
+    with torch.no_grad():
+        layer.bias.fill_(0)
+        for i in range(width):
+            for j in range(d):
+                layer.weight[i, j] = float(W_qkv[j, i])
+    return layer
+
+
+# Made on no device, and given its weight as a new parameter.
+def from_nothing(W_qkv):
+    layer = nn.Linear(*W_qkv.shape, bias=False, device="meta")
+    layer.weight = nn.Parameter(torch.tensor(np.array(W_qkv)).T.contiguous())
+    return layer
+
+
+# The weights by the answer to an identity: what each feature becomes.
+def by_identity(W_qkv):
+    layer = nn.Linear(*W_qkv.shape, bias=False)
+    state = layer.state_dict()
+    state["weight"] = torch.einsum("ij->ji", torch.as_tensor(np.array(W_qkv, dtype=np.float32)))
+    layer.load_state_dict(state)
+    return layer
+
+
+# A bias of negative zeros, set by hand.
+def negative_zeros(W_qkv):
+    layer = nn.Linear(*W_qkv.shape)
+    layer.weight = nn.Parameter(torch.FloatTensor(W_qkv.T.tolist()))
+    layer.bias = nn.Parameter(-torch.zeros(W_qkv.shape[1]))
+    return layer
+
+
+# In evaluation mode, without gradients.
+def frozen(W_qkv):
+    layer = nn.Linear(*W_qkv.shape, bias=False).eval()
+    nn.init.zeros_(layer.weight)
+    layer.weight.data += torch.tensor(W_qkv.T, dtype=layer.weight.dtype)
+    layer.weight.requires_grad = False
+    return layer

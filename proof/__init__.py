@@ -1,0 +1,1 @@
+"""What the tests and the diagnosis can do, measured: `make prove` writes `docs/proof.md`."""
