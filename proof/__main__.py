@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="prove nothing; say whether docs/proof.md is still true")
     told = parser.parse_args(arguments)
     if told.fresh:
+        for slug in sorted(set(slugs()) - set(results.load())):
+            print(f"{slug} was never proved; python -m proof {slug} does it")
         return _say(results.stale(results.load()), "docs/proof.md is fresh")
     unknown = set(told.slugs) - set(slugs())
     if unknown:

@@ -100,11 +100,14 @@ def _missed(slug: str, data: Data) -> Iterator[str]:
 
 
 def stale(results: Mapping[str, Data]) -> list[str]:
-    """One line for each result that rests on other sources than today's, or is shown otherwise."""
+    """One line for each result that rests on other sources than today's, or is shown otherwise.
+
+    An exercise that was never proved has no result; the page says nothing of it, and a new one may be unproved.
+    """
     found = [
         f"docs/proof.md: {slug}, or what its proof rests on, has changed since it was proved; run make prove"
         for slug in slugs()
-        if results.get(slug, {}).get("digest") != digest(slug)
+        if slug in results and results[slug]["digest"] != digest(slug)
     ]
     if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page(results):
         found.append("docs/proof.md does not show proof/results.json; run make prove")
