@@ -77,7 +77,10 @@ def grade_class(
     folders = _folders(course, exercise.slug, students)
     verdicts: list[Verdict] = []
 
+    begin = functools.cache(lambda: started(len(folders)))
+
     def note(verdict: Verdict, kept: bool) -> None:
+        begin()
         verdicts.append(verdict)
         progress(verdict, kept)
 
@@ -89,10 +92,13 @@ def grade_class(
         marks = stack.enter_context(Marks(course, exercise))
         _ensure_assignment(course, exercise, marks)
         known = set() if force else marks.graded()
-        started(len(folders))
-        opened = functools.cache(  # where nothing is new, no workers are wanted
-            lambda: stack.enter_context(_workers(course, exercise, len(folders), jobs, scheduler, ahead))
-        )
+
+        @functools.cache
+        def opened() -> Workers:  # where nothing is new, none are wanted
+            workers = stack.enter_context(_workers(course, exercise, len(folders), jobs, scheduler, ahead))
+            begin()
+            return workers
+
         waiting: list[Received] = []
         futures: dict[Future[Graded], Received] = {}
         for student, folder in folders:

@@ -75,8 +75,7 @@ class Child:
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The reply to `request`; the child has `seconds` by its own clock and a little more by ours."""
-        if self._read_ahead or self._await(select.POLLIN, 0):
-            self._breach("it spoke without being asked")
+        self._expect_silence()
         self._nonce += 1
         until = time.monotonic() + seconds + GRACE_SECONDS
         self._send(wire.encode({**request, "seconds": seconds, "nonce": self._nonce}), until)
@@ -84,6 +83,24 @@ class Child:
         if not isinstance(reply, dict) or type(reply.get("nonce")) is not int or reply["nonce"] != self._nonce:
             self._breach("its reply belongs to another question")
         return reply
+
+    def _expect_silence(self) -> None:
+        """Nothing was asked, so nothing may have come but the end of the line: the sandbox may have ended meanwhile."""
+        if not self._read_ahead and self._await(select.POLLIN, 0):
+            with contextlib.suppress(BlockingIOError):
+                self._read_ahead += self._received(1)
+        if self._read_ahead:
+            self._breach("it spoke without being asked")
+
+    def _received(self, size: int) -> bytes:
+        """What has come, at least a byte and at most `size`; BlockingIOError where nothing has."""
+        try:
+            piece = self._channel.recv(size)
+        except BlockingIOError:
+            raise
+        except OSError:
+            piece = b""
+        return piece or self._died()
 
     def _send(self, frame: bytes, until: float) -> None:
         left = memoryview(frame)
@@ -108,15 +125,9 @@ class Child:
             self._await_until(select.POLLIN, until, "it did not answer in time")
             try:
                 # Never much more than was asked for: what is read ahead is a part of the grader's own memory.
-                piece = self._channel.recv(min(max(size - len(self._read_ahead), READ_AHEAD), 1 << 20))
+                self._read_ahead += self._received(min(max(size - len(self._read_ahead), READ_AHEAD), 1 << 20))
             except BlockingIOError:
                 time.sleep(0.001)  # what woke us was no data; the deadline runs on
-                continue
-            except OSError:
-                piece = b""
-            if not piece:
-                self._died()
-            self._read_ahead += piece
         data = bytes(self._read_ahead[:size])
         del self._read_ahead[:size]
         return data

@@ -114,7 +114,12 @@ def page(browser):
 
 
 def run_all(page) -> None:
-    """Run > Run All Cells, once nothing is running: after an error the kernel drops what was asked in the meantime."""
+    """Run > Run All Cells, once nothing is running: after an error the kernel drops what was asked in the meantime.
+
+    Where JupyterLab asks something first (which kernel, say), it gets its own proposal.
+    """
+    for proposal in page.locator(".jp-Dialog .jp-mod-accept").all():
+        proposal.click()
     page.wait_for_function(
         "[...document.querySelectorAll('.jp-InputPrompt')].every(prompt => !prompt.textContent.includes('*'))"
     )
@@ -129,8 +134,8 @@ def run_until(page, text: str) -> None:
 
     output = page.locator(".jp-OutputArea-output", has_text=text).first
     for _ in range(3):
-        run_all(page)
         with contextlib.suppress(Late):
+            run_all(page)
             output.wait_for()
             return
     run_all(page)

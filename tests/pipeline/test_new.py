@@ -17,7 +17,7 @@ SLUG = "rotary_positions"
 def project(tmp_path_factory):
     """A copy of the project in which `qkv new` has been run; the environment's packages are found there first."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("graders", "course", "tests"):
+    for name in ("graders", "course", "tests", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     for name in ("nbgrader_config.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
