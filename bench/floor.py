@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from bench.sides import cells, modules
+from bench.courses import SLUG
+from bench.sides import cells
+from graders.ahead import modules_for
 
 
 def seconds(sources: list[str]) -> float:
@@ -38,7 +40,7 @@ def _run(sources: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    for module in ("IPython.display", *modules()):
+    for module in ("IPython.display", *modules_for(SLUG)):
         importlib.import_module(module)
     import torch
 

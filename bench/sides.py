@@ -14,7 +14,6 @@ from pathlib import Path
 from bench import courses
 from bench.courses import SLUG
 from bench.memory import Peaks, watched
-from graders.ahead import modules_for
 from graders.build import load
 from graders.intake import executable
 
@@ -111,12 +110,6 @@ def floor(folder: Path, many: int) -> float:
 def cells(path: Path) -> list[str]:
     """The code that grading runs of the notebook at `path`."""
     return [source for _, source in executable(load(path))]
-
-
-def modules() -> tuple[str, ...]:
-    """What is loaded before a student's cells run."""
-
-    return modules_for(SLUG)
 
 
 def _expect(found: int, wanted: int) -> None:

@@ -68,13 +68,15 @@ def grade_class(
     at that address. Writes autograded/<student>/<slug>/ (notebook and verdict.json), the gradebook, and
     feedback/<student>/<slug>/.
     """
-    scheduler = scheduler or ("" if jobs else course.settings.scheduler)
+    scheduler = course.settings.scheduler_for(jobs, scheduler)
     if scheduler:
         from graders.cluster import reach
 
         reach(scheduler)
     released = _released(course, exercise)
     folders = _folders(course, exercise.slug, students)
+    # Where everyone has numbers of their own, those of another on the roster may have been copied.
+    roster = [student for student, _ in course.hand_ins(exercise.slug)] if exercise.notebook else []
     verdicts: list[Verdict] = []
 
     begin = functools.cache(lambda: started(len(folders)))
@@ -102,7 +104,7 @@ def grade_class(
         waiting: list[Received] = []
         futures: dict[Future[Graded], Received] = {}
         for student, folder in folders:
-            found = _receive(course, exercise, released, student, folder)
+            found = _receive(course, exercise, released, student, folder, roster)
             done = _done(course, exercise, found) if student in known else None
             if done is not None:
                 note(done, True)
@@ -172,7 +174,14 @@ def _ensure_assignment(course: Course, exercise: Exercise, marks: Marks) -> None
         )
 
 
-def _receive(course: Course, exercise: Exercise, released: Notebook, student: str, folder: Path) -> Received:
+def _receive(
+    course: Course,
+    exercise: Exercise,
+    released: Notebook,
+    student: str,
+    folder: Path,
+    roster: Sequence[str],
+) -> Received:
     timestamp, findings = submitted_at(folder)
     found = Received(student, timestamp, tuple(findings))
     try:
@@ -184,9 +193,7 @@ def _receive(course: Course, exercise: Exercise, released: Notebook, student: st
         return replace(found, problem=finding)
     hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
     job = job_for(course.settings, exercise.slug, student, hand_in)
-    if exercise.notebook is not None:  # where everyone has numbers of their own, others' may have been copied
-        others = tuple(other for other, _ in course.hand_ins(exercise.slug) if other != student)
-        job = replace(job, classmates=others)
+    job = replace(job, classmates=tuple(other for other in roster if other != student))
     return replace(found, job=with_seed_of(_verdict(course, exercise, student), job))
 
 

@@ -306,7 +306,7 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, scheduler: str, force
     if jobs and scheduler:
         raise click.UsageError("--jobs is for this machine; with --scheduler the cluster has as many as it has workers")
     course = _course()
-    scheduler = scheduler or ("" if jobs else course.settings.scheduler)
+    scheduler = course.settings.scheduler_for(jobs, scheduler)
     with contextlib.ExitStack() as stack:
         ahead = None
         if not scheduler and needs_sandbox(course, slug, students, force=force):

@@ -117,6 +117,10 @@ class QKV(Configurable):
             output=self.output_characters,
         )
 
+    def scheduler_for(self, jobs: int, asked: str) -> str:
+        """The cluster that a class is graded on: the one `asked` for, else ours, unless `jobs` here are wanted."""
+        return asked or ("" if jobs else self.scheduler)
+
     def aliases_of(self, student: str) -> list[str]:
         """The ids that the notebooks of `student`, an id of the roster, may declare instead."""
         return sorted(
