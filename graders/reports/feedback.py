@@ -10,19 +10,11 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
+from graders.reports.colours import coloured, style_sheet
 from graders.reports.message import SIGNS, WORDS, Parts, number, parts
 from graders.reports.quote import printable
 from graders.verdict import INSTRUCTORS_ONLY, CheckResult, Finding, Severity, Verdict
-
-LIGHT, DARK = "xcode", "lightbulb"
-"""Pygments styles whose every colour keeps 4.5:1 against the page's code background; a test measures it."""
-
-PYTHON, HTML = PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)
-"""Made once: a formatter works out its style sheet when it is made, which takes longer than a short cell."""
 
 LONGEST_ANSWER = 20_000
 """Characters of one answer that a page shows; a pasted data set would make it unreadable."""
@@ -104,7 +96,7 @@ def feedback_page(
             answers=cells,
             comments={name: text for name, text in comments.items() if name not in named and text.strip()},
             number=number,
-            code_css=Markup(_code_css()),
+            code_css=Markup(style_sheet()),
         )
     )
 
@@ -151,12 +143,8 @@ def _sorted(findings: Sequence[Finding]) -> list[Finding]:
 def _answer(name: str, source: str, comment: str, marks: tuple[float | None, float] | None) -> AnswerCell:
     text = printable(source[:LONGEST_ANSWER], lines=True)
     # What a person marks is prose as often as code, and prose coloured as Python misleads.
-    code = Markup.escape(text) if marks or len(text) > LONGEST_COLOURED else _highlighted(text)
+    code = Markup.escape(text) if marks or len(text) > LONGEST_COLOURED else coloured(text)
     return AnswerCell(name, code, _manual_marks(marks), comment, cut=len(source) > LONGEST_ANSWER)
-
-
-def _highlighted(text: str) -> Markup:
-    return Markup(highlight(text, PYTHON, HTML))
 
 
 @cache
@@ -181,13 +169,3 @@ def _ticks(text: str) -> Markup:
     pieces = re.split(r"`([^`\n]+)`", printable(text, lines=True))
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(p) if i % 2 else Markup.escape(p) for i, p in enumerate(pieces))
-
-
-@cache
-def _code_css() -> str:
-    """Colours of code: light also in print; each theme in its own query, so that none shines through the other."""
-    light, dark = (HtmlFormatter(style=style).get_token_style_defs(".code") for style in (LIGHT, DARK))
-    return (
-        "@media print, (prefers-color-scheme: light) {\n" + "\n".join(light) + "\n}\n"
-        "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(dark) + "\n}"
-    )

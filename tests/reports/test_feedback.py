@@ -10,7 +10,8 @@ import pytest
 from pygments.styles import get_style_by_name
 
 import graders.reports
-from graders.reports.feedback import DARK, LIGHT, LONGEST_ANSWER, LONGEST_COLOURED, feedback_page
+from graders.reports.colours import DARK, LIGHT
+from graders.reports.feedback import LONGEST_ANSWER, LONGEST_COLOURED, feedback_page
 from graders.verdict import Verdict
 from tests.reports.samples import HALF, OVER_BATCH, PAGES, PERFECT, SWAPPED, UNGRADED
 
