@@ -60,3 +60,8 @@ def answers_of(released: Cell) -> set[str]:
 def plain(text: str) -> str:
     """`text` without what editors change unasked: trailing blanks and the lines' ends."""
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+def same_text(cell: Cell, other: Cell) -> bool:
+    """Whether two cells, whose sources are strings, differ in nothing but what editors change unasked."""
+    return bool(cell["source"] == other["source"]) or plain(cell["source"]) == plain(other["source"])

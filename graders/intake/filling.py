@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from graders.intake.cells import about, answers_of, defined, name_of, plain, role
+from graders.intake.cells import about, answers_of, defined, name_of, plain, role, same_text
 from graders.intake.matching import Match
 from graders.intake.reading import CONFLICT, Cell
 from graders.verdict import Severity
@@ -54,7 +54,7 @@ def _fill_fixed(match: Match, draft: Draft, theirs: int, claims: list[int]) -> N
         match.notes.add("info", "restored", "missing from the hand-in; put back as released", name)
         return
     changed = [ours for ours in claims if not _contains(released, match.submitted[ours])]
-    whole = [ours for ours in claims if plain(match.submitted[ours]["source"]) == plain(released["source"])]
+    whole = [ours for ours in claims if same_text(match.submitted[ours], released)]
     draft.source_of[theirs] = (whole or claims)[0]
     _note_changes(match, theirs, claims)
     for ours in changed:
@@ -68,7 +68,7 @@ def _fill_fixed(match: Match, draft: Draft, theirs: int, claims: list[int]) -> N
 
 def _contains(released: Cell, cell: Cell) -> bool:
     """Whether `cell` holds nothing that its released version does not: a copy of it, or a part after a split."""
-    return plain(cell["source"]).strip() in plain(released["source"])
+    return same_text(cell, released) or plain(cell["source"]).strip() in plain(released["source"])
 
 
 def _answers_in(match: Match, ours: int) -> bool:
@@ -79,7 +79,7 @@ def _answers_in(match: Match, ours: int) -> bool:
 def _note_changes(match: Match, theirs: int, claims: list[int]) -> None:
     released, name, note = match.released[theirs], name_of(match.released[theirs]), match.notes.add
     cells = [match.submitted[ours] for ours in claims]
-    if any(plain(cell["source"]) != plain(released["source"]) for cell in cells):
+    if not all(same_text(cell, released) for cell in cells):
         note("info", "changed-test", "text changed; graded as released", name)
     if any(cell["cell_type"] != released["cell_type"] for cell in cells):
         note("info", "changed-type", f"type changed; a {released['cell_type']} cell again", name)
@@ -107,7 +107,7 @@ def _fill_lesson(match: Match, draft: Draft, theirs: int, claims: list[int]) -> 
         return
     cell = match.submitted[claims[0]]
     draft.source_of[theirs] = claims[0]
-    if plain(cell["source"]) != plain(released["source"]):
+    if not same_text(cell, released):
         draft.own.add(theirs)
         _take(released, cell)
     if cell["cell_type"] == "code" and theirs in draft.own:
@@ -142,8 +142,7 @@ def _fill_answer(match: Match, draft: Draft, theirs: int, claims: list[int]) -> 
 
 
 def _is_written(cell: Cell, released: Cell) -> bool:
-    text = plain(cell["source"])
-    return bool(text.strip() or "attachments" in cell) and text != plain(released["source"])
+    return bool(cell["source"].strip() or "attachments" in cell) and not same_text(cell, released)
 
 
 def _fill_unwritten(match: Match, draft: Draft, theirs: int, claims: list[int]) -> None:

@@ -88,8 +88,8 @@ def _by_text(match: Match) -> None:
         if theirs not in taken and plain(cell["source"]).strip():
             waiting.setdefault(plain(cell["source"]), []).append(theirs)
     for index, cell in enumerate(match.submitted):
-        same = waiting.get(plain(cell["source"]))
-        if index not in match.of and same:
+        same = waiting.get(plain(cell["source"])) if index not in match.of else None
+        if same:
             match.of[index] = same.pop()
             name = name_of(match.released[match.of[index]])
             match.notes.add("info", "recognised-by-text", "ids missing; recognised by the text", name)
