@@ -157,10 +157,12 @@ class _Encoder:
 
     def _mapping(self, value: Mapping, depth: int) -> Any:
         keys = list(value)
+        self.nodes += len(keys)
         self.keys += sum(not isinstance(key, str) for key in keys)
         if self.keys > MAX_KEYS:
             raise BadFrame(f"the value has more than {MAX_KEYS} keys that are no texts")
-        return {"$": "map", "items": [[self._key(key, depth), self.tree(value[key], depth)] for key in keys]}
+        items = [[key if type(key) is str else self._key(key, depth), self.tree(value[key], depth)] for key in keys]
+        return {"$": "map", "items": items}
 
     def _key(self, key: Any, depth: int) -> Any:
         """Only what can be a key again on the other side; an object that cannot becomes its description."""
@@ -252,7 +254,7 @@ _ENCODERS: list[tuple[Any, Any]] = [
 ]
 _BY_TYPE = {
     kind: next(encode for kinds, encode in _ENCODERS if issubclass(kind, kinds))
-    for kind in (str, int, float, dict, list, tuple, np.ndarray, Tensor)
+    for kind in (str, int, float, bool, type(None), dict, list, tuple, np.ndarray, Tensor)
 }
 """What most values are, told without asking a dozen times what else they might be."""
 
@@ -282,10 +284,13 @@ def _other(value: Any, text: str | None = None) -> dict[str, Any]:
     return {"$": "other", "type": type(value).__name__[:80], "text": text}
 
 
+_WRITER = json.JSONEncoder(allow_nan=False)
+
+
 def encode(tree: Any) -> bytes:
     """One frame that holds `tree`."""
     encoder = _Encoder()
-    header = json.dumps(encoder.tree(tree), allow_nan=False).encode()
+    header = _WRITER.encode(encoder.tree(tree)).encode()
     payload = save(encoder.arrays) if encoder.arrays else b""
     if len(header) > MAX_HEADER or _marks(header) > MAX_MARKS:
         raise BadFrame(f"the value takes {len(header)} bytes besides its arrays; at most {MAX_HEADER} can be sent")
@@ -308,7 +313,7 @@ def decode(header: bytes, payload: bytes, tensors: bool = False) -> Any:
     if _marks(header) > MAX_MARKS:
         raise BadFrame("the header has too many parts")
     try:
-        tree = json.loads(header, parse_constant=_no_constants)
+        tree = _READER.decode(header.decode())
     except (ValueError, RecursionError) as error:
         raise BadFrame(f"the header is no JSON: {type(error).__name__}") from None
     arrays = _arrays(payload)
@@ -326,6 +331,9 @@ def _no_constants(text: str) -> None:
     raise ValueError(text)
 
 
+_READER = json.JSONDecoder(parse_constant=_no_constants)
+
+
 def _arrays(payload: bytes) -> dict[str, np.ndarray]:
     if not payload:
         return {}
@@ -340,6 +348,9 @@ def _arrays(payload: bytes) -> dict[str, np.ndarray]:
         if type(array) is not np.ndarray or not _carried(array.dtype):
             raise BadFrame("the payload holds an array of another kind")
     return arrays
+
+
+_AS_THEY_ARE = frozenset([int, float, bool, type(None)])
 
 
 class _Decoder:
@@ -359,7 +370,7 @@ class _Decoder:
     def _list(self, items: Any, depth: int) -> list:
         if type(items) is not list:
             raise BadFrame("no list where one belongs")
-        values = [self.tree(item, depth) for item in items]
+        values = [item if type(item) in _AS_THEY_ARE else self.tree(item, depth) for item in items]
         # Whoever makes an array of a list of texts pays for each as for the longest: 4 MB could ask for 40 GB.
         self.listed += len(values)
         self.longest = max([self.longest, *(len(value) for value in values if isinstance(value, str))])
@@ -393,7 +404,9 @@ class _Decoder:
         return {self._key(key, depth): self.tree(value, depth) for key, value in node["items"]}
 
     def _key(self, node: Any, depth: int) -> Any:
-        self.keys += type(node) is not str
+        if type(node) is str:
+            return _text(node)
+        self.keys += 1
         if self.keys > MAX_KEYS:
             raise BadFrame("too many keys that are no texts")
         return self.tree(node, depth)
