@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import multiprocessing
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -58,7 +59,9 @@ def prove(wanted: Sequence[str]) -> Iterator[tuple[str, results.Data]]:
 
 
 def _pool() -> ProcessPoolExecutor:
-    # Spawned, since threads of an imported library do not survive a fork.
+    # Spawned, since threads of an imported library do not survive a fork; with one thread each, or they wait for others'.
+    for library in ("OMP", "OPENBLAS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=parts.patient)
 
 
