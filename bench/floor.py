@@ -45,7 +45,6 @@ if __name__ == "__main__":
     import torch
 
     torch.set_num_threads(1)
-    torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1).step()  # loads torch._dynamo, as the zygote does
     gc.collect()
     gc.freeze()
     sources = cells(Path(sys.argv[1]))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-EVERY_SECONDS = 0.5
+EVERY_SECONDS = 2.0
 """Looking costs some 20 ms of a core, which grading could have had."""
 
 

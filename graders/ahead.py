@@ -10,13 +10,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
 from graders.authoring import declared_uses
+from graders.build import load
+from graders.intake import executable
 from graders.sandbox.box import Sandbox
-from graders.settings import QKV, VERDICT, Course
+from graders.settings import VERDICT, Course
 
 
 def modules_for(slug: str) -> tuple[str, ...]:
     """What the sandbox should have loaded before it runs notebooks of the exercise `slug`."""
     return (*declared_uses(slug), "jaxtyping", "course.checking", "course.plotting")
+
+
+def released_sources(course: Course, slug: str) -> tuple[str, ...]:
+    """The code of the released notebook of `slug`, most of which every hand-in runs as it is."""
+    return tuple(source for _, source in executable(load(course.released(slug))))
 
 
 def needs_sandbox(course: Course, slug: str, students: Sequence[str] = (), *, force: bool = False) -> bool:
@@ -34,11 +41,10 @@ def needs_sandbox(course: Course, slug: str, students: Sequence[str] = (), *, fo
 class SandboxAhead:
     """A sandbox that may be starting still. Use as a context manager; `ready` waits for it."""
 
-    def __init__(self, slug: str, settings: QKV) -> None:
+    def __init__(self, course: Course, slug: str) -> None:
         self._thread = ThreadPoolExecutor(1)
-        self._starting: Future[Sandbox] = self._thread.submit(
-            Sandbox, modules_for(slug), settings.limits(), settings.sandbox
-        )
+        limits, kind, sources = course.settings.limits(), course.settings.sandbox, released_sources(course, slug)
+        self._starting: Future[Sandbox] = self._thread.submit(Sandbox, modules_for(slug), limits, kind, sources)
 
     def is_ready(self) -> bool:
         """Whether `ready` would not wait."""

@@ -7,6 +7,7 @@ An exercise module reads top to bottom: what a right answer is, how we can tell,
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import re
@@ -72,8 +73,12 @@ class Check:
 
     def __call__(self, student: Student, rng: np.random.Generator) -> str:
         """Judge, or raise; what comes back is a remark for the student on how the points were earned, mostly none."""
-        takes_rng = len(inspect.signature(self.run).parameters) > 1
-        return (self.run(student, rng) if takes_rng else self.run(student)) or ""
+        return (self.run(student, rng) if _takes_rng(self.run) else self.run(student)) or ""
+
+
+@functools.cache
+def _takes_rng(check: Callable[..., str | None]) -> bool:
+    return len(inspect.signature(check).parameters) > 1
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,16 @@ def dumps(notebook: Notebook) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
+_LINE = json.JSONEncoder(ensure_ascii=False)
+
+
+def dumps_by_cell(notebook: Notebook) -> str:
+    """A notebook's text with a line for each cell, in half the time: for what no one compares line by line."""
+    cells = ",\n".join(map(_LINE.encode, notebook["cells"]))
+    rest = _LINE.encode({name: value for name, value in notebook.items() if name != "cells"})
+    return f'{{"cells": [\n{cells}\n],\n{rest[1:]}\n'
+
+
 def digest(notebook: Notebook) -> str:
     """What tells whether a person edited the cells: types, ids, sources, nbgrader's settings; not outputs."""
     cells = [

@@ -14,34 +14,39 @@ import os
 import resource
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from graders import history
-from graders.ahead import SandboxAhead, modules_for
+from graders.ahead import SandboxAhead, modules_for, released_sources
 from graders.authoring import Exercise, UsageError
-from graders.build import dumps, expect_instances, load, write_whole
-from graders.gradebook import Marks
+from graders.build import dumps_by_cell, expect_instances, load, write_whole
 from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, not_graded, with_seed_of
 from graders.intake import NotGradable, receive, submitted_at
-from graders.reports.feedback import feedback_page
 from graders.sandbox.box import Sandbox
 from graders.sandbox.inside import layers
 from graders.settings import HISTORY, VERDICT, Course
 from graders.verdict import Finding, Verdict
 
+if TYPE_CHECKING:
+    from graders.gradebook import Marks
+
 
 @dataclass(frozen=True)
 class Received:
-    """One student's folder, as intake found it: a job, or the finding that says why there is none."""
+    """One student's folder, as intake found it: a job, or the finding that says why there is none.
+
+    `before` is the verdict of an earlier run.
+    """
 
     student: str
     timestamp: datetime | None
     findings: tuple[Finding, ...]
+    before: Verdict | None = None
     job: HandInJob | None = None
     problem: Finding | None = None
 
@@ -79,45 +84,46 @@ def grade_class(
     roster = [student for student, _ in course.hand_ins(exercise.slug)] if exercise.notebook else []
     verdicts: list[Verdict] = []
 
-    begin = functools.cache(lambda: started(len(folders)))
-
-    def note(verdict: Verdict, kept: bool) -> None:
-        begin()
-        verdicts.append(verdict)
-        progress(verdict, kept)
-
-    def write(found: Received, graded: Graded) -> None:
-        _write(course, exercise, marks, found, graded)
-        note(graded.verdict, False)
-
     with contextlib.ExitStack() as stack:
-        marks = stack.enter_context(Marks(course, exercise))
-        _ensure_assignment(course, exercise, marks)
-        known = set() if force else marks.graded()
+        begin = functools.cache(lambda: started(len(folders)))
 
         @functools.cache
-        def opened() -> Workers:  # where nothing is new, none are wanted
-            workers = stack.enter_context(_workers(course, exercise, len(folders), jobs, scheduler, ahead))
+        def workers() -> Workers:  # where nothing is new, none are wanted
+            opened = stack.enter_context(_workers(course, exercise, len(folders), jobs, scheduler, ahead))
             begin()
-            return workers
+            return opened
 
-        waiting: list[Received] = []
-        futures: dict[Future[Graded], Received] = {}
-        for student, folder in folders:
-            found = _receive(course, exercise, released, student, folder, roster)
-            done = _done(course, exercise, found) if student in known else None
-            if done is not None:
-                note(done, True)
-            elif found.problem is not None:
-                write(found, not_graded(exercise, student, released, found.problem, found.findings))
-            else:
-                waiting.append(found)
-            if ahead is not None and ahead.is_ready():
-                futures |= _handed_out(waiting, opened)
-        futures |= _handed_out(waiting, opened)
-        if futures:
-            for found, graded in _results(opened(), exercise, released, futures):
-                write(found, graded)
+        @functools.cache
+        def marks() -> Marks:
+            return stack.enter_context(_marks(course, exercise))
+
+        known = functools.cache(lambda: marks().graded())
+
+        def note(verdict: Verdict, kept: bool) -> None:
+            begin()
+            verdicts.append(verdict)
+            progress(verdict, kept)
+
+        def write(found: Received, graded: Graded) -> None:
+            _write(course, exercise, marks(), found, graded)
+            note(graded.verdict, False)
+
+        def received() -> Iterator[Received]:
+            """Whom the workers are to grade; all others are dealt with here."""
+            for student, folder in folders:
+                found = _receive(course, exercise, released, student, folder, roster)
+                if found.before is not None and _is_done(found) and not force and student in known():
+                    note(found.before, True)
+                elif found.problem is not None:
+                    write(found, not_graded(exercise, student, released, found.problem, found.findings))
+                else:
+                    yield found
+
+        ready = ahead.is_ready if ahead is not None else lambda: False
+        if not ready():
+            marks()  # its libraries take a second to load, and nobody waits for that now
+        for found, graded in _results(received(), workers, ready, functools.partial(_unexpected, exercise, released)):
+            write(found, graded)
     return sorted(verdicts, key=lambda verdict: verdict.student)
 
 
@@ -162,16 +168,21 @@ def _folders(course: Course, slug: str, students: Sequence[str]) -> list[tuple[s
     return chosen
 
 
-def _ensure_assignment(course: Course, exercise: Exercise, marks: Marks) -> None:
-    """A fresh clone has a release and no gradebook; nbgrader's own generate_assignment registers it."""
-    if not marks.check_assignment():
-        from graders.releasing import release
+@contextlib.contextmanager
+def _marks(course: Course, exercise: Exercise) -> Iterator[Marks]:
+    """The gradebook. A fresh clone has a release and none; nbgrader's own generate_assignment registers it."""
+    from graders.gradebook import Marks
 
-        release(course, exercise)
-    if not marks.check_assignment():
-        raise UsageError(
-            f"the gradebook does not know {exercise.slug} with these points; run qkv release {exercise.slug}"
-        )
+    with Marks(course, exercise) as marks:
+        if not marks.check_assignment():
+            from graders.releasing import release
+
+            release(course, exercise)
+        if not marks.check_assignment():
+            raise UsageError(
+                f"the gradebook does not know {exercise.slug} with these points; run qkv release {exercise.slug}"
+            )
+        yield marks
 
 
 def _receive(
@@ -183,7 +194,8 @@ def _receive(
     roster: Sequence[str],
 ) -> Received:
     timestamp, findings = submitted_at(folder)
-    found = Received(student, timestamp, tuple(findings))
+    before = history.verdict_in(course.folder("autograded") / student / exercise.slug)
+    found = Received(student, timestamp, tuple(findings), before)
     try:
         hand_in = receive(folder, exercise.slug, released)
     except NotGradable as problem:
@@ -194,24 +206,22 @@ def _receive(
     hand_in = replace(hand_in, findings=(*findings, *hand_in.findings))
     job = job_for(course.settings, exercise.slug, student, hand_in)
     job = replace(job, classmates=tuple(other for other in roster if other != student))
-    return replace(found, job=with_seed_of(_verdict(course, exercise, student), job))
+    return replace(found, job=with_seed_of(before, job))
 
 
-def _verdict(course: Course, exercise: Exercise, student: str) -> Verdict | None:
-    return history.verdict_in(course.folder("autograded") / student / exercise.slug)
-
-
-def _done(course: Course, exercise: Exercise, found: Received) -> Verdict | None:
-    """The verdict of an earlier run on this very hand-in."""
-    verdict = _verdict(course, exercise, found.student)
-    if verdict is None or found.job is None or not verdict.fingerprint:
-        return None
-    return verdict if verdict.fingerprint == found.job.fingerprint else None
+def _is_done(found: Received) -> bool:
+    """Whether the verdict of an earlier run is on this very hand-in."""
+    if found.before is None or found.job is None or not found.before.fingerprint:
+        return False
+    return found.before.fingerprint == found.job.fingerprint
 
 
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 _sandbox: Sandbox
+
+ENOUGH = 16
+"""Hand-ins that are given to workers and not done yet, so that there is time to write what is."""
 
 MEMORY = 4 << 30
 """Bytes that a worker may take beyond what it starts with: a check computes with arrays of the size that came back."""
@@ -284,11 +294,12 @@ def _workers(
         if scheduler:
             from graders.cluster import ClusterWorkers, Setup, code_digest
 
-            setup = Setup(modules_for(exercise.slug), settings.limits(), settings.sandbox, code_digest())
+            modules, sources = modules_for(exercise.slug), released_sources(course, exercise.slug)
+            setup = Setup(modules, settings.limits(), settings.sandbox, sources, code_digest())
             workers = stack.enter_context(ClusterWorkers(scheduler, setup))
         else:
             count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
-            sandbox = (ahead or stack.enter_context(SandboxAhead(exercise.slug, settings))).ready()
+            sandbox = (ahead or stack.enter_context(SandboxAhead(course, exercise.slug))).ready()
             gc.freeze()  # what is loaded stays: no collection need look through it, in the workers or at the end
             workers = LocalWorkers(stack.enter_context(_pool(count, sandbox, "fork")), sandbox)
         try:
@@ -298,20 +309,31 @@ def _workers(
             raise
 
 
-def _handed_out(waiting: list[Received], workers: Callable[[], Workers]) -> dict[Future[Graded], Received]:
-    """Give `waiting` to the workers, and empty it."""
-    given = {workers().submit(found.job): found for found in waiting if found.job}
-    waiting.clear()
-    return given
-
-
 def _results(
-    workers: Workers, exercise: Exercise, released: Notebook, futures: Mapping[Future[Graded], Received]
+    received: Iterable[Received],
+    workers: Callable[[], Workers],
+    ready: Callable[[], bool],
+    unexpected: Callable[[Received, Exception], Graded],
 ) -> Iterator[tuple[Received, Graded]]:
-    """Results as they are done; a hand-in whose worker was lost comes last, tried again by itself."""
-    lost = []
-    for future in as_completed(futures):
-        found = futures[future]
+    """Results as they are done, while `received` is read; none is handed out before the workers are `ready`.
+
+    A hand-in whose worker was lost comes last, tried again by itself.
+    """
+    waiting: list[Received] = []
+    given: dict[Future[Graded], Received] = {}
+    lost: list[Received] = []
+
+    def hand_out() -> None:
+        for found in waiting:
+            assert found.job is not None
+            try:
+                given[workers().submit(found.job)] = found
+            except BrokenExecutor:
+                lost.append(found)
+        waiting.clear()
+
+    def taken(future: Future[Graded]) -> Iterator[tuple[Received, Graded]]:
+        found = given.pop(future)
         try:
             yield found, future.result()
         except BrokenExecutor:
@@ -319,9 +341,21 @@ def _results(
         except UsageError:  # no hand-in's fault: it would be the same for all
             raise
         except Exception as bug:  # one hand-in never stops the class
-            yield found, _unexpected(exercise, released, found, bug)
+            yield found, unexpected(found, bug)
+
+    for found in received:
+        waiting.append(found)
+        if ready():
+            hand_out()
+        done = [future for future in given if future.done()]
+        if len(given) - len(done) >= ENOUGH:
+            for future in done:
+                yield from taken(future)
+    hand_out()
+    for future in as_completed(list(given)):
+        yield from taken(future)
     for found in lost:
-        yield found, _alone(workers, exercise, released, found)
+        yield found, _alone(workers(), found, unexpected)
 
 
 def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: BaseException) -> Graded:
@@ -337,7 +371,7 @@ def _pool(workers: int, sandbox: Sandbox, method: str) -> ProcessPoolExecutor:
     return pool
 
 
-def _alone(workers: Workers, exercise: Exercise, released: Notebook, found: Received) -> Graded:
+def _alone(workers: Workers, found: Received, unexpected: Callable[[Received, Exception], Graded]) -> Graded:
     """A hand-in whose worker died, perhaps of another one."""
     assert found.job is not None
     try:
@@ -345,7 +379,7 @@ def _alone(workers: Workers, exercise: Exercise, released: Notebook, found: Rece
     except UsageError:
         raise
     except Exception as bug:
-        return _unexpected(exercise, released, found, bug)
+        return unexpected(found, bug)
 
 
 # --- after ------------------------------------------------------------------------------------------------------------
@@ -357,11 +391,11 @@ def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, gr
     folder = course.folder("autograded") / student / slug
     history.keep(folder, graded.verdict)
     _emptied(folder)
-    write_whole(folder / f"{slug}.ipynb", dumps(graded.notebook))
+    write_whole(folder / f"{slug}.ipynb", dumps_by_cell(graded.notebook))
     if found.timestamp is not None:
         (folder / "timestamp.txt").write_text(found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n")
-    marks.write(graded.verdict, found.timestamp, graded.answered)
-    write_feedback(course, marks, graded.verdict, graded.notebook)
+    comments, penalty = marks.write(graded.verdict, found.timestamp, graded.answered)
+    write_feedback(course, graded, comments, penalty)
     write_whole(folder / VERDICT, graded.verdict.to_json())
 
 
@@ -377,15 +411,16 @@ def _emptied(folder: Path) -> None:
             path.unlink()
 
 
-def write_feedback(course: Course, marks: Marks, verdict: Verdict, notebook: Notebook) -> Path:
+def write_feedback(course: Course, graded: Graded, comments: Mapping[str, str], penalty: float) -> Path:
     """The student's page at feedback/<student>/<slug>/<slug>.html."""
-    slug = verdict.assignment
+    from graders.reports.feedback import feedback_page
+
+    verdict, slug = graded.verdict, graded.verdict.assignment
     folder = course.folder("feedback") / verdict.student / slug
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{slug}.html"
-    comments, penalty = marks.comments(verdict.student)
     path.unlink(missing_ok=True)
-    write_whole(path, feedback_page(verdict, answers_in(notebook), comments, penalty))
+    write_whole(path, feedback_page(verdict, answers_in(graded.notebook), comments, penalty))
     return path
 
 

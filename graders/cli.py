@@ -310,7 +310,7 @@ def grade(slug: str, students: tuple[str, ...], jobs: int, scheduler: str, force
     with contextlib.ExitStack() as stack:
         ahead = None
         if not scheduler and needs_sandbox(course, slug, students, force=force):
-            ahead = stack.enter_context(SandboxAhead(slug, course.settings))
+            ahead = stack.enter_context(SandboxAhead(course, slug))
         # Only now what takes seconds to import.
         from graders.reports.progress import ClassProgress
 

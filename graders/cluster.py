@@ -40,6 +40,7 @@ class Setup:
     modules: tuple[str, ...]
     limits: Limits
     kind: Kind | Literal["auto"]
+    sources: tuple[str, ...]
     code: str
 
 
@@ -57,15 +58,17 @@ def grade_there(job: HandInJob, setup: Setup) -> Graded:
         )
     try:
         with _opening:  # a worker may have several threads
-            sandbox = _sandbox(setup.modules, setup.limits, setup.kind)
+            sandbox = _sandbox(setup.modules, setup.limits, setup.kind, setup.sources)
     except SandboxError as error:
         raise UsageError(f"the worker {_address()} cannot grade: {error}") from None
     return grade_hand_in(job, sandbox)
 
 
 @functools.cache
-def _sandbox(modules: tuple[str, ...], limits: Limits, kind: Kind | Literal["auto"]) -> Sandbox:
-    sandbox = Sandbox(modules, limits, kind)
+def _sandbox(
+    modules: tuple[str, ...], limits: Limits, kind: Kind | Literal["auto"], sources: tuple[str, ...]
+) -> Sandbox:
+    sandbox = Sandbox(modules, limits, kind, sources)
     atexit.register(sandbox.close)
     return sandbox
 

@@ -37,6 +37,14 @@ class Cells:
     due: bool
 
 
+@dataclass(frozen=True)
+class Told:
+    """What grading says of one hand-in, by cell: scores, and comments on answers."""
+
+    scores: dict[str, float]
+    texts: dict[str, str | None]
+
+
 class Marks:
     """The gradebook of one course. Use as a context manager."""
 
@@ -62,15 +70,22 @@ class Marks:
             self.gradebook.db.rollback()  # generate_assignment may write before we look again
         return cells == {check.id: check.points for check in self.exercise.checks.values()}
 
-    def write(self, verdict: Verdict, timestamp: datetime | None, answered: Collection[str]) -> float:
-        """One hand-in's marks, in one transaction; the late penalty that was set."""
+    def write(
+        self, verdict: Verdict, timestamp: datetime | None, answered: Collection[str]
+    ) -> tuple[dict[str, str], float]:
+        """One hand-in's marks, in one transaction; all comments on its answers by name, and the late penalty."""
         with _in_words(self.course):
             try:
                 submission, notebook = self._submission(verdict.student, timestamp)
-                self._fill(notebook, verdict, answered)
+                told = self._told(verdict, answered)
+                if notebook is None:
+                    notebook, comments = self._new(submission, told), told.texts
+                else:
+                    self._update(notebook, told)
+                    comments = self._comments(notebook)
                 penalty = self._penalise(submission, notebook, verdict.student) if self._cells.due else 0.0
                 self.gradebook.db.commit()
-                return penalty
+                return {self._cells.answered.get(id, id): text or "" for id, text in comments.items()}, penalty
             except BaseException:
                 self.gradebook.db.rollback()
                 raise
@@ -88,43 +103,71 @@ class Marks:
             notebook.assignment.duedate is not None,
         )
 
-    def _submission(self, student: str, timestamp: datetime | None) -> tuple[str, str]:
-        """The ids of the submission and of its notebook, with all the rows below it."""
+    def _submission(self, student: str, timestamp: datetime | None) -> tuple[str, str | None]:
+        """The ids of the submission, which is made if there is none, and of its notebook if there is one."""
         from nbgrader import api, utils
 
-        self._ensure(api.Student, id=student)
-        submission = self._ensure(api.SubmittedAssignment, assignment_id=self._cells.assignment, student_id=student)
-        notebook = self._ensure(api.SubmittedNotebook, notebook_id=self._cells.notebook, assignment_id=submission)
-        for table, cells in ((api.Grade, self._cells.graded), (api.Comment, self._cells.answered)):
-            found = self._execute(select(table.cell_id).where(table.notebook_id == notebook)).scalars()
-            if missing := [{"cell_id": cell, "notebook_id": notebook} for cell in cells.keys() - set(found)]:
-                self._execute(insert(table.__table__), missing)
-        if timestamp is not None:
-            table = api.SubmittedAssignment.__table__
-            told = update(table).where(table.c.id == submission).values(timestamp=utils.parse_utc(timestamp))
-            self._execute(told)
-        return submission, notebook
+        table, known = api.SubmittedAssignment.__table__, self._cells
+        told = {} if timestamp is None else {"timestamp": utils.parse_utc(timestamp)}
+        row = {"assignment_id": known.assignment, "student_id": student}
+        submission = self._execute(select(table.c.id).filter_by(**row)).scalar_one_or_none()
+        if submission is None:
+            if self._execute(select(api.Student.id).filter_by(id=student)).scalar_one_or_none() is None:
+                self._insert(api.Student, id=student)
+            return self._insert(api.SubmittedAssignment, **row, **told), None
+        if told:
+            self._execute(update(table).where(table.c.id == submission).values(**told))
+        row = {"notebook_id": known.notebook, "assignment_id": submission}
+        return submission, self._execute(select(api.SubmittedNotebook.id).filter_by(**row)).scalar_one_or_none()
 
-    def _ensure(self, table: Any, **row: str) -> str:
-        """The id of `row`, which is made if it is not there."""
-        found = self._execute(select(table.id).filter_by(**row)).scalar_one_or_none()
-        made = found or self._execute(insert(table.__table__).values(**row)).inserted_primary_key[0]
-        return str(made)
+    def _told(self, verdict: Verdict, answered: Collection[str]) -> Told:
+        scores = {result.id: result.score for result in verdict.checks}
+        return Told(
+            {id: scores[name] for id, name in self._cells.graded.items() if name in scores},
+            {id: None if name in answered else NO_RESPONSE for id, name in self._cells.answered.items()},
+        )
 
-    def _fill(self, notebook: str, verdict: Verdict, answered: Collection[str]) -> None:
+    def _new(self, submission: str, told: Told) -> str:
+        """The id of a new notebook, with a row for each cell."""
         from nbgrader import api
 
-        scores = {result.id: result.score for result in verdict.checks}
-        marks = [{"cell": id, "new": scores[name]} for id, name in self._cells.graded.items() if name in scores]
-        texts = [
-            {"cell": id, "new": None if name in answered else NO_RESPONSE} for id, name in self._cells.answered.items()
-        ]
+        notebook = self._insert(api.SubmittedNotebook, notebook_id=self._cells.notebook, assignment_id=submission)
+        judged = {"notebook_id": notebook, "needs_manual_grade": False}
+        marks = [{**judged, "cell_id": id, "auto_score": score} for id, score in told.scores.items()]
+        texts = [{"notebook_id": notebook, "cell_id": id, "auto_comment": text} for id, text in told.texts.items()]
+        by_hand = [{"notebook_id": notebook, "cell_id": id} for id in self._cells.graded.keys() - told.scores.keys()]
+        for table, rows in ((api.Grade, marks), (api.Grade, by_hand), (api.Comment, texts)):
+            if rows:
+                self._execute(insert(table.__table__), rows)
+        return notebook
+
+    def _insert(self, table: Any, **row: Any) -> str:
+        """The id of a new `row`."""
+        return str(self._execute(insert(table.__table__).values(**row)).inserted_primary_key[0])
+
+    def _update(self, notebook: str, told: Told) -> None:
+        """The rows of a notebook that was graded before; nothing that a person wrote changes."""
+        from nbgrader import api
+
+        for table, cells in ((api.Grade, self._cells.graded), (api.Comment, self._cells.answered)):
+            there = self._execute(select(table.cell_id).filter_by(notebook_id=notebook)).scalars()
+            if missing := [{"cell_id": cell, "notebook_id": notebook} for cell in cells.keys() - set(there)]:
+                self._execute(insert(table.__table__), missing)
         grade, comment, submitted = (table.__table__ for table in (api.Grade, api.Comment, api.SubmittedNotebook))
         by_hand = grade.c.manual_score.is_not(None)
         new: Any = bindparam("new")
+        marks = [{"cell": id, "new": score} for id, score in told.scores.items()]
+        texts = [{"cell": id, "new": text} for id, text in told.texts.items()]
         self._execute(_of(grade, notebook).values(auto_score=new, needs_manual_grade=by_hand), marks)
         self._execute(_of(comment, notebook).values(auto_comment=new), texts)
         self._execute(update(submitted).where(submitted.c.id == notebook).values(late_submission_penalty=None))
+
+    def _comments(self, notebook: str) -> dict[str, str | None]:
+        """What a person (or nbgrader) wrote, by cell."""
+        from nbgrader import api
+
+        written = select(api.Comment.cell_id, api.Comment.comment).where(api.Comment.notebook_id == notebook)
+        return {cell: text for cell, text in self._execute(written)}
 
     def _execute(self, statement: Any, rows: list[dict[str, Any]] | None = None) -> Any:
         return self.gradebook.db.execute(statement, rows)
@@ -144,20 +187,6 @@ class Marks:
             return 0.0
         notebook.late_submission_penalty = min(max(float(penalty), 0.0), notebook.score)
         return notebook.late_submission_penalty
-
-    def comments(self, student: str) -> tuple[dict[str, str], float]:
-        """What a person (or nbgrader) wrote beside the answers, and the late penalty, for the feedback page."""
-        from nbgrader import api
-
-        submitted = select(api.SubmittedNotebook.id, api.SubmittedNotebook.late_submission_penalty)
-        submitted = submitted.join(api.SubmittedAssignment).where(
-            api.SubmittedNotebook.notebook_id == self._cells.notebook, api.SubmittedAssignment.student_id == student
-        )
-        with _in_words(self.course):
-            notebook, penalty = self._execute(submitted).one()
-            written = select(api.Comment.cell_id, api.Comment.comment).where(api.Comment.notebook_id == notebook)
-            texts = {self._cells.answered.get(cell, cell): text or "" for cell, text in self._execute(written)}
-            return texts, float(penalty or 0.0)
 
     def graded(self) -> set[str]:
         """The students who have a submission of this assignment in the gradebook."""

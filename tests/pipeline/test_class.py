@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
 
+import nbformat
 import pytest
+from nbgrader.api import SubmittedAssignment
 
 from course import instances
 from graders import classroom, grading
@@ -367,3 +370,88 @@ def test_diagnosis_that_fails_costs_nobody_a_mark(course_of, monkeypatch):
 
 def _broken_explain(*_args):
     raise RuntimeError("a fault in the diagnosis")
+
+
+class Pool:
+    """Workers that are done at once, but for those whose jobs they lose when they are given them."""
+
+    def __init__(self, loses=()):
+        self.loses, self.given, self.again = loses, [], []
+
+    def submit(self, job):
+        """The student's name as the result."""
+        if job in self.loses:
+            raise BrokenExecutor
+        self.given.append(job)
+        future = Future()
+        if job != "never":
+            future.set_result(job)
+        return future
+
+    def alone(self, job):
+        """The same, noted."""
+        self.again.append(job)
+        return job
+
+
+def received(*students):
+    return [classroom.Received(student, None, (), job=student) for student in students]
+
+
+def test_a_worker_that_is_lost_while_hand_ins_are_read_stops_nobody():
+    """A pool that is broken takes no more jobs: whom it should have graded is graded alone, after all others."""
+    pool = Pool(loses={"b", "c"})
+    found = classroom._results(received("a", "b", "c"), lambda: pool, lambda: True, lambda found, bug: bug)
+    assert [graded for _, graded in found] == ["a", "b", "c"]
+    assert (pool.given, pool.again) == (["a"], ["b", "c"])
+
+
+def test_what_is_done_is_written_while_the_rest_is_read(monkeypatch):
+    """With enough given to the workers, a verdict does not wait for the last folder of a large class."""
+    monkeypatch.setattr(classroom, "ENOUGH", 0)
+    read = []
+
+    def reading():
+        for found in received(*"abcd"):
+            read.append(found.student)
+            yield found
+
+    results = classroom._results(reading(), Pool, lambda: True, lambda found, bug: bug)
+    assert next(results)[1] == "a"
+    assert read == ["a"]
+    assert [graded for _, graded in results] == ["b", "c", "d"]
+
+
+def test_nothing_is_handed_out_before_the_workers_are_ready():
+    """While the sandbox starts hand-ins are read, and all of them are graded when it is there."""
+    pool, ready = Pool(), iter([False, False, True, True])
+    results = classroom._results(received(*"abcd"), lambda: pool, lambda: next(ready), lambda found, bug: bug)
+    assert sorted(graded for _, graded in results) == ["a", "b", "c", "d"]
+    assert pool.given == ["a", "b", "c", "d"]
+
+
+def test_a_submission_that_has_no_notebook_yet_gets_one(course_of):
+    """A row that nbgrader or a person made before is filled, and no second one appears."""
+    course = course_of(SHAPES)
+    hand_in(course, "ada", SHAPES, solved(SHAPES))
+    with Marks(course, load_exercise(SHAPES)) as marks:
+        marks.gradebook.add_student("ada")
+        marks.gradebook.db.add(
+            SubmittedAssignment(assignment_id=marks.gradebook.find_assignment(SHAPES).id, student_id="ada")
+        )
+        marks.gradebook.db.commit()
+    (verdict,) = grade_class(course, load_exercise(SHAPES))
+    assert marks_in(course, SHAPES) == {"ada": verdict.max_score}
+    grade_class(course, load_exercise(SHAPES), force=True)
+    assert marks_in(course, SHAPES) == {"ada": verdict.max_score}
+
+
+def test_the_graded_notebook_is_one_that_jupyter_reads(course_of):
+    """A line for each cell, and valid by nbformat's own schema."""
+    course = course_of(SHAPES)
+    hand_in(course, "ada", SHAPES, solved(SHAPES))
+    grade_class(course, load_exercise(SHAPES))
+    text = (course.folder("autograded") / "ada" / SHAPES / f"{SHAPES}.ipynb").read_text()
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    assert len(text.splitlines()) == len(notebook.cells) + 3

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import base64
 import builtins
+import contextlib
+import copy
 import getpass
 import io
 import json
@@ -16,6 +18,8 @@ import signal
 import sys
 import warnings
 import zlib
+from collections.abc import Iterable
+from types import CodeType
 from typing import Any
 
 import matplotlib
@@ -161,13 +165,60 @@ class Hook(DisplayHook):
         self._is_active = False
 
 
+PARSED: dict[str, ast.Module] = {}
+"""Cells by their text, as Python reads them; none whose reading warns, since a warning belongs to whoever runs it."""
+
+
+def _is_python(text: str) -> bool:
+    """Whether `text` can be read as Python; what was read is kept."""
+    if text in PARSED:
+        return True
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    if not told:
+        PARSED[text] = tree
+    return True
+
+
 class Compiler(CachingCompiler):
-    """Names cells as a kernel does, since warnings show the name."""
+    """Names cells as a kernel does, since warnings show the name; what was read or compiled before is not again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compiled: dict[tuple[object, ...], tuple[list[ast.stmt], CodeType]] = {}
+        self.keeps = False
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
         return f"/tmp/ipykernel_1/{zlib.crc32(raw_code.encode('utf-8', 'replace'))}.py"
 
+    def ast_parse(self, source: str, filename: str = "<unknown>", symbol: str = "exec") -> ast.AST:
+        """`source` as Python reads it where no `from __future__` changed how."""
+        read = PARSED.get(source) if symbol == "exec" and self.flags == PLAIN_FLAGS else None
+        return read or super().ast_parse(source, filename, symbol)
 
+    def __call__(self, source: Any, filename: str, symbol: str, **options: Any) -> CodeType:
+        """The code of `source`; IPython hands a cell over statement by statement, each as a tree."""
+        statements = source.body if isinstance(source, ast.Module | ast.Interactive) else []
+        # An id is no other statement's while the statement is kept beside.
+        key = (*map(id, statements), filename, symbol, self.flags)
+        if key in self.compiled:
+            return self.compiled[key][1]
+        if not self.keeps:
+            return super().__call__(source, filename, symbol, **options)
+        flags = self.flags
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            code = super().__call__(source, filename, symbol, **options)
+        if not told and self.flags == flags:
+            self.compiled[key] = statements, code
+        return code
+
+
+PLAIN_FLAGS = Compiler().flags
 DEFAULT_TRANSFORMERS = TransformerManager().token_transformers
 
 
@@ -179,16 +230,6 @@ class Transformer(TransformerManager):
         if self.token_transformers == DEFAULT_TRANSFORMERS and _is_python("".join(lines)):
             return lines
         return super().do_token_transforms(lines)
-
-
-def _is_python(text: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whoever runs it warns
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 class Shell(InteractiveShell):
@@ -204,6 +245,25 @@ class Shell(InteractiveShell):
         told = {"transformed_cell": transformed_cell, "preprocessing_exc_tuple": preprocessing_exc_tuple}
         some = "await" in str(transformed_cell) or "async" in str(transformed_cell)
         return some and super().should_run_async(raw_cell, **told)
+
+    def compile_ahead(self, sources: Iterable[str]) -> None:
+        """Read and compile cells that will be run, statement by statement as `run_ast_nodes` will ask for them."""
+        compiler: Any = self.compile
+        compiler.keeps = True
+        for source in sources:
+            text = self.input_transformer_manager.transform_cell(source)
+            name = compiler.get_code_name(source, text, 0)
+            with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), contextlib.suppress(SyntaxError, ValueError):
+                for statement in PARSED[text].body if text in PARSED else []:
+                    if isinstance(statement, ast.Expr) and statement is PARSED[text].body[-1]:
+                        compiler(ast.Interactive([statement]), name, "single")
+                    else:
+                        compiler(ast.Module([statement], []), name, "exec")
+        compiler.keeps = False
+
+    def transform_ast(self, node):  # type: ignore[no-untyped-def]
+        """A notebook's own transformers change the tree that they are given, which may be kept."""
+        return super().transform_ast(copy.deepcopy(node) if self.ast_transformers else node)
 
     def _showtraceback(self, etype, evalue, stb):  # type: ignore[no-untyped-def]
         name = getattr(etype, "__name__", str(etype))

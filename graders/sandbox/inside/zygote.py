@@ -1,8 +1,8 @@
 """The fork server: imports once, then forks a walled child for every hand-in.
 
 Started by path under bubblewrap (or alone), with the numbers of a listening socket and of a lifeline, and a JSON
-configuration. Stays single-threaded. Each connection carries one request, with the child's end of a socket pair, and is
-answered with the child's pid, a pidfd, and, when the child ends, how it ended.
+configuration on standard input. Stays single-threaded. Each connection carries one request, with the child's end of a
+socket pair, and is answered with the child's pid, a pidfd, and, when the child ends, how it ended.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ LITTLE = 100
 def main() -> None:
     """Serve until the control socket's other end says `exit`, or until whoever started us is gone."""
     gc.disable()  # while all is loaded, collections find nothing and take a tenth of the time
-    listening, lifeline, config = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    listening, lifeline, config = int(sys.argv[1]), int(sys.argv[2]), json.load(sys.stdin)
     sys.argv[:] = [""]  # what a notebook may read; a student's argparse finds no arguments there
     _settle(config["scratch"])
     preload(config["modules"])
     from . import cells
 
     shell = cells.make_shell()
+    shell.compile_ahead(config["sources"])
     cells.COLLECTOR.most = config["output"]
     server = Server(socket.socket(fileno=listening), config, Walls(config), shell)
     server.selector.register(lifeline, selectors.EVENT_READ, server.end)
@@ -75,14 +76,11 @@ def preload(modules: list[str]) -> None:
 
 
 def _warm_torch() -> None:
-    """One optimiser step: torch imports torch._dynamo (2 s of CPU) at the first one."""
+    """A step back through a layer, and one number shown: what torch does once, at the first time."""
     import torch
 
     torch.set_num_threads(1)
-    layer = torch.nn.Linear(2, 2)
-    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
-    layer(torch.ones(1, 2)).sum().backward()
-    optimiser.step()
+    torch.nn.Linear(2, 2)(torch.ones(1, 2)).sum().backward()
     repr(torch.ones(2))
 
 
