@@ -59,7 +59,7 @@ def prove(wanted: Sequence[str]) -> Iterator[tuple[str, results.Data]]:
 
 
 def _pool() -> ProcessPoolExecutor:
-    # Spawned, since threads of an imported library do not survive a fork; with one thread each, or they wait for others'.
+    # Spawned, since threads of an imported library do not survive a fork; with one thread each, or they wait in turn.
     for library in ("OMP", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"), initializer=parts.patient)
