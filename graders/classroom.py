@@ -401,7 +401,9 @@ def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, gr
 
 def _emptied(folder: Path) -> None:
     """Take away what an earlier grading left, but for the lines on earlier hand-ins."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        return
     for path in folder.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o644)  # nbgrader makes its files read-only
     for path in folder.iterdir():

@@ -112,13 +112,15 @@ class Marks:
         row = {"assignment_id": known.assignment, "student_id": student}
         submission = self._execute(select(table.c.id).filter_by(**row)).scalar_one_or_none()
         if submission is None:
-            if self._execute(select(api.Student.id).filter_by(id=student)).scalar_one_or_none() is None:
+            people = api.Student.__table__
+            if self._execute(select(people.c.id).filter_by(id=student)).scalar_one_or_none() is None:
                 self._insert(api.Student, id=student)
             return self._insert(api.SubmittedAssignment, **row, **told), None
         if told:
             self._execute(update(table).where(table.c.id == submission).values(**told))
         row = {"notebook_id": known.notebook, "assignment_id": submission}
-        return submission, self._execute(select(api.SubmittedNotebook.id).filter_by(**row)).scalar_one_or_none()
+        notebooks = api.SubmittedNotebook.__table__
+        return submission, self._execute(select(notebooks.c.id).filter_by(**row)).scalar_one_or_none()
 
     def _told(self, verdict: Verdict, answered: Collection[str]) -> Told:
         scores = {result.id: result.score for result in verdict.checks}

@@ -7,6 +7,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from traitlets import Bool, Dict, Enum, Float, Integer, TraitError, Unicode
@@ -35,6 +36,11 @@ def prepare_nbgrader() -> None:
         os.environ["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
     # nbformat's JSON Schema looks for it, to check a format that notebooks do not use, and loading it takes 3 s of CPU.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    if "nbgrader" not in sys.modules:  # which imports all that JupyterLab's server needs of it, half a second of CPU
+        for name in ("assignment_list", "course_list", "validate_assignment", "formgrader"):
+            module = ModuleType(f"nbgrader.server_extensions.{name}")
+            module.__dict__["load_jupyter_server_extension"] = None
+            sys.modules[module.__name__] = module
     os.environ["TRAITLETS_APPLICATION_RAISE_CONFIG_FILE_ERROR"] = "1"
     warnings.filterwarnings("ignore", module="nbgrader")
 

@@ -6,7 +6,7 @@ Its JSON form is described by `graders/verdict.schema.json`.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Status = Literal["passed", "failed", "error", "timeout", "not_run"]
@@ -83,7 +83,7 @@ class Verdict:
 
     def to_json(self) -> str:
         """The verdict as JSON text."""
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(self, default=vars, indent=1, ensure_ascii=False) + "\n"
         # Names of files that are no UTF-8 reach Python with lone surrogates, which no file could hold.
         return text.encode("utf-8", "replace").decode("utf-8")
 

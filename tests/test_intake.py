@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -44,6 +45,7 @@ from graders.intake import (
     submitted_at,
 )
 from graders.intake import folder as intake_folder
+from graders.intake.reading import tidy
 
 SLUG = "fused_self_attention"
 RIGHT = {
@@ -115,7 +117,9 @@ def solved() -> Notebook:
 
 def take(notebook: Notebook) -> HandIn:
     """What `rebuild` makes of `notebook`, with what must hold for every hand-in."""
-    handin = rebuild(notebook, RELEASED)
+    tidied, repairs = tidy(notebook)
+    handin = rebuild(tidied, RELEASED)
+    handin = replace(handin, findings=(*repairs, *handin.findings))
     assert_clean(handin)
     return handin
 
@@ -538,8 +542,10 @@ def test_untouched_release_is_unanswered():
 def test_arguments_are_left_alone():
     """Neither notebook is changed: the release serves the whole class."""
     submitted, released = solved(), copy.deepcopy(RELEASED)
-    rebuild(submitted, released)
-    assert (submitted, released) == (SOLVED, RELEASED)
+    tidied, _ = tidy(submitted)
+    before = copy.deepcopy(tidied)
+    rebuild(tidied, released)
+    assert (submitted, tidied, released) == (SOLVED, before, RELEASED)
 
 
 def test_released_sources_may_be_lists():
@@ -547,7 +553,7 @@ def test_released_sources_may_be_lists():
     released = copy.deepcopy(RELEASED)
     for cell in released["cells"]:
         cell["source"] = text(cell).splitlines(keepends=True)
-    assert rebuild(solved(), released).notebook == take(solved()).notebook
+    assert rebuild(tidy(solved())[0], released).notebook == take(solved()).notebook
 
 
 def test_nothing_but_source_is_taken():
@@ -887,4 +893,4 @@ def test_large_notebook_takes_no_time():
     rebuild(read_notebook(dumps(notebook).encode())[0], RELEASED)
     assert datetime.now(UTC) - started < timedelta(seconds=20)
     notebook["cells"] *= 2
-    assert "cells" in refusal(rebuild, notebook, RELEASED)
+    assert "cells" in refusal(tidy, notebook)

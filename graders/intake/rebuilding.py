@@ -9,7 +9,7 @@ from graders.intake.cells import answers_of, defined, name_of, role, text_of
 from graders.intake.filling import Draft, draft_cells
 from graders.intake.matching import Match, nothing_recognised, recognise, released_cells
 from graders.intake.ordering import Piece, in_order
-from graders.intake.reading import Cell, Notebook, NotGradable, fresh_id, tidy
+from graders.intake.reading import Cell, Notebook, NotGradable, fresh_id
 from graders.verdict import Finding
 
 MISSING = "# The answer cell was missing from the hand-in."
@@ -26,14 +26,14 @@ class HandIn:
 
 
 def rebuild(submitted: Notebook, released: Notebook) -> HandIn:
-    """The hand-in `submitted`, rebuilt from the `released` notebook of its assignment; neither is changed.
+    """The hand-in `submitted`, as `read_notebook` gives it, rebuilt from the assignment's `released` notebook.
 
+    Neither is changed.
     Raises NotGradable where no cell of the assignment can be recognised in it.
     """
-    tidied, repairs = tidy(submitted)
-    match = recognise(tidied["cells"], released_cells(released))
+    match = recognise(submitted["cells"], released_cells(released))
     if not match.of:
-        raise NotGradable("other-notebook", nothing_recognised(tidied["cells"]))
+        raise NotGradable("other-notebook", nothing_recognised(submitted["cells"]))
     draft = draft_cells(match)
     pieces = in_order(match, draft)
     answered = _settle_untouched(match, draft, pieces)
@@ -44,7 +44,7 @@ def rebuild(submitted: Notebook, released: Notebook) -> HandIn:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return HandIn(notebook, tuple(repairs + match.notes.findings()), answered)
+    return HandIn(notebook, tuple(match.notes.findings()), answered)
 
 
 def executable(notebook: Notebook) -> list[tuple[int, str]]:

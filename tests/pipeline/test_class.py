@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
 
@@ -455,3 +456,17 @@ def test_the_graded_notebook_is_one_that_jupyter_reads(course_of):
     notebook = nbformat.reads(text, as_version=4)
     nbformat.validate(notebook)
     assert len(text.splitlines()) == len(notebook.cells) + 3
+
+
+def test_a_gradebook_needs_nothing_of_jupyterlab(course_of):
+    """nbgrader imports its server extensions with itself; for a class that is half a second for nothing."""
+    program = (
+        "import sys\n"
+        "from graders.authoring import load_exercise\n"
+        "from graders.gradebook import Marks\n"
+        "from graders.settings import open_course\n"
+        f"with Marks(open_course(), load_exercise({SHAPES!r})) as marks: assert marks.check_assignment()\n"
+        "print(sorted({'jupyter_server', 'nbconvert', 'nbclient', 'torch'} & set(sys.modules)))"
+    )
+    done = run(course_of(SHAPES).root, sys.executable, "-c", program)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
