@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from graders import history
-from graders.ahead import SandboxAhead, modules_for, released_sources
+from graders.ahead import SandboxAhead, modules_for
 from graders.authoring import Exercise, UsageError
 from graders.build import dumps_by_cell, expect_instances, load, write_whole
 from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, not_graded, with_seed_of
@@ -85,6 +85,8 @@ def grade_class(
     verdicts: list[Verdict] = []
 
     with contextlib.ExitStack() as stack:
+        marks = stack.enter_context(_marks(course, exercise))
+        known = set() if force else marks.graded()
         begin = functools.cache(lambda: started(len(folders)))
 
         @functools.cache
@@ -93,26 +95,20 @@ def grade_class(
             begin()
             return opened
 
-        @functools.cache
-        def marks() -> Marks:
-            return stack.enter_context(_marks(course, exercise))
-
-        known = functools.cache(lambda: marks().graded())
-
         def note(verdict: Verdict, kept: bool) -> None:
             begin()
             verdicts.append(verdict)
             progress(verdict, kept)
 
         def write(found: Received, graded: Graded) -> None:
-            _write(course, exercise, marks(), found, graded)
+            _write(course, exercise, marks, found, graded)
             note(graded.verdict, False)
 
         def received() -> Iterator[Received]:
             """Whom the workers are to grade; all others are dealt with here."""
             for student, folder in folders:
                 found = _receive(course, exercise, released, student, folder, roster)
-                if found.before is not None and _is_done(found) and not force and student in known():
+                if found.before is not None and student in known and _is_done(found):
                     note(found.before, True)
                 elif found.problem is not None:
                     write(found, not_graded(exercise, student, released, found.problem, found.findings))
@@ -120,8 +116,6 @@ def grade_class(
                     yield found
 
         ready = ahead.is_ready if ahead is not None else lambda: False
-        if not ready():
-            marks()  # its libraries take a second to load, and nobody waits for that now
         for found, graded in _results(received(), workers, ready, functools.partial(_unexpected, exercise, released)):
             write(found, graded)
     return sorted(verdicts, key=lambda verdict: verdict.student)
@@ -221,7 +215,7 @@ def _is_done(found: Received) -> bool:
 _sandbox: Sandbox
 
 ENOUGH = 16
-"""Hand-ins that are given to workers and not done yet, so that there is time to write what is."""
+"""Hand-ins that are given to workers and not done yet, so that there is time to write what is; or that are done."""
 
 MEMORY = 4 << 30
 """Bytes that a worker may take beyond what it starts with: a check computes with arrays of the size that came back."""
@@ -294,8 +288,7 @@ def _workers(
         if scheduler:
             from graders.cluster import ClusterWorkers, Setup, code_digest
 
-            modules, sources = modules_for(exercise.slug), released_sources(course, exercise.slug)
-            setup = Setup(modules, settings.limits(), settings.sandbox, sources, code_digest())
+            setup = Setup(modules_for(exercise.slug), settings.limits(), settings.sandbox, code_digest())
             workers = stack.enter_context(ClusterWorkers(scheduler, setup))
         else:
             count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
@@ -348,7 +341,7 @@ def _results(
         if ready():
             hand_out()
         done = [future for future in given if future.done()]
-        if len(given) - len(done) >= ENOUGH:
+        if len(done) >= ENOUGH or len(given) - len(done) >= ENOUGH:
             for future in done:
                 yield from taken(future)
     hand_out()

@@ -40,7 +40,6 @@ class Setup:
     modules: tuple[str, ...]
     limits: Limits
     kind: Kind | Literal["auto"]
-    sources: tuple[str, ...]
     code: str
 
 
@@ -58,17 +57,15 @@ def grade_there(job: HandInJob, setup: Setup) -> Graded:
         )
     try:
         with _opening:  # a worker may have several threads
-            sandbox = _sandbox(setup.modules, setup.limits, setup.kind, setup.sources)
+            sandbox = _sandbox(setup.modules, setup.limits, setup.kind)
     except SandboxError as error:
         raise UsageError(f"the worker {_address()} cannot grade: {error}") from None
     return grade_hand_in(job, sandbox)
 
 
 @functools.cache
-def _sandbox(
-    modules: tuple[str, ...], limits: Limits, kind: Kind | Literal["auto"], sources: tuple[str, ...]
-) -> Sandbox:
-    sandbox = Sandbox(modules, limits, kind, sources)
+def _sandbox(modules: tuple[str, ...], limits: Limits, kind: Kind | Literal["auto"]) -> Sandbox:
+    sandbox = Sandbox(modules, limits, kind)
     atexit.register(sandbox.close)
     return sandbox
 

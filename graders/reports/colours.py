@@ -26,7 +26,7 @@ _SPECIAL = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls",
 
 _EARLY: list[Any] = [
     (r"(?<=\S)[^\S\n]+", Text),  # not at a line's start, where indentation may belong to what follows
-    (rf"(?!__|{regex_opt(sorted(_SPECIAL))}\b)[A-Za-z_][A-Za-z0-9_]*(?![\w'\"])", Name),
+    (rf"(?!__|{regex_opt(sorted(_SPECIAL))}\b)[A-Za-z_][A-Za-z0-9_]*(?![\w'\"]|[^\x00-\x7f])", Name),
     (r"[]{}(),;[]|:(?!=)", Punctuation),
     (r"!=|==|<<|>>|:=|[-~+/*%=<>&^|]|\.(?!\d)", Operator),
 ]

@@ -423,6 +423,16 @@ def test_what_is_done_is_written_while_the_rest_is_read(monkeypatch):
     assert [graded for _, graded in results] == ["b", "c", "d"]
 
 
+def test_workers_faster_than_intake_do_not_hold_back_what_is_done(monkeypatch):
+    """Where none is outstanding, what is done is written after a few, and not at the end of a class."""
+    monkeypatch.setattr(classroom, "ENOUGH", 2)
+    students = iter(received(*"abcdef"))
+    pool = Pool()
+    results = classroom._results(students, lambda: pool, lambda: True, lambda found, bug: bug)
+    assert next(results)[1] == "a"
+    assert pool.given == ["a", "b"]
+
+
 def test_nothing_is_handed_out_before_the_workers_are_ready():
     """While the sandbox starts hand-ins are read, and all of them are graded when it is there."""
     pool, ready = Pool(), iter([False, False, True, True])

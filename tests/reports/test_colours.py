@@ -20,7 +20,7 @@ TRICKY = [
     "A @ B; A@B\n@decorator\ndef g(self, cls, *a, **k) -> None: ...",
     "from a.b import c as d, e\nimport f.g\nraise X from None\nlazy import h",
     "print.len(len.print)\nis_not = notis = inx = orand = None is not None and not True or x in y",
-    "naïve = größe + café_1 + __init__ + __name__ + _ + __x + x__",
+    "na\u0308ive = x\u0301 + naïve = größe + café_1 + __init__ + __name__ + _ + __x + x__",
     "# a comment é\n\t \tindented = 1 \\\n  + 2\n\\\n!wrong ? $ `x`",
     "lambda: (yield), (yield from x), await y, async_, asyncio\nasync for z in q: pass",
     'x=\'unclosed\ny = """never closed',

@@ -12,14 +12,17 @@ from sandbox.conftest import run
 
 LESSON = ["import numpy as np\nx = np.arange(3)\nx", "def double(y):\n    return 2 * y\nprint(double(4))", "double(5)"]
 WARNS = [r"print('\d')", "print(1 is 1)"]
-BROKEN = ["def half(:", "return 3", "'\0'"]
+BROKEN = ["def half(:", "return 3", "'\0'", "if True:\n        a = 1\n    b = 2\n"]
+FUTURE = "from __future__ import annotations"
+ENDLESS = "!true\n" * 501  # more than IPython rewrites
+LONG = "total = " + " + ".join("1" for _ in range(600))
 MAGIC = ["%time 1 + 1", "%%time\n1 + 1", "x?", "!ls", "await_ = 1"]
 
 
 @pytest.fixture(scope="module")
 def ahead():
     """A sandbox that was told all of these cells."""
-    with Sandbox(("numpy",), Limits(), sources=[*LESSON, *WARNS, *BROKEN, *MAGIC]) as sandbox:
+    with Sandbox(("numpy",), Limits(), sources=[FUTURE, *LESSON, *WARNS, *BROKEN, *MAGIC, ENDLESS, LONG]) as sandbox:
         yield sandbox
 
 
@@ -38,7 +41,7 @@ def test_known_cells_are_not_compiled_again(ahead):
     """Told to keep what it compiles, a child that runs the lesson keeps nothing but the statement that counts."""
     watch = "compiler = get_ipython().compile; before = len(compiler.compiled); compiler.keeps = True"
     *_, (outputs, _, _) = shown(ahead, watch, *LESSON, "print(before, len(compiler.compiled) - before)")
-    assert outputs[0]["text"] == "8 1\n"  # six of the lesson, `await_ = 1`, and the call that %%time becomes
+    assert outputs[0]["text"] == "9 1\n"  # six of the lesson, LONG, `await_`, and what %%time becomes
 
 
 def test_a_students_own_transformers_change_known_cells_too(ahead):
@@ -56,8 +59,25 @@ def test_a_students_own_transformers_change_known_cells_too(ahead):
 
 
 def test_a_future_import_changes_how_known_cells_are_read(ahead, sandbox):
-    """Flags that a cell turns on hold for all later ones, known or not."""
-    sources = ["from __future__ import annotations", "def f(x: nowhere): return x\nprint(f.__annotations__)", *LESSON]
+    """Flags that a cell turns on hold for all later ones, known or not, and for nobody who did not run it."""
+    annotated = "def f(x: nowhere): return x\nprint(f.__annotations__)"
+    for sources in ([FUTURE, annotated, *LESSON], [annotated, *LESSON]):
+        assert shown(ahead, *sources) == shown(sandbox, *sources)
+
+
+def test_a_known_cell_may_be_too_deep_for_a_students_transformer(ahead, sandbox):
+    """IPython goes on without a transformer that fails, and the cell runs."""
+    change = "import ast\nget_ipython().ast_transformers.append(ast.NodeTransformer())"
+    for walls in (ahead, sandbox):
+        *_, (outputs, ok, _) = shown(walls, change, LONG, "print(total)")
+        assert ok
+        assert outputs[-1]["text"] == "600\n"
+
+
+def test_the_same_known_cell_twice_is_the_same_cell(ahead, sandbox):
+    """A mode in which the shell adds to what it runs leaves no trace in what is kept."""
+    mode = "get_ipython().ast_node_interactivity = '{}'"
+    sources = [mode.format("last_expr_or_assign"), "await_ = 1", mode.format("last_expr"), "await_ = 1"]
     assert shown(ahead, *sources) == shown(sandbox, *sources)
 
 

@@ -458,14 +458,13 @@ def test_a_layer_that_cannot_be_had_is_named(make_sandbox: MakeSandbox, monkeypa
 
 def test_the_probe_finds_an_open_wall(make_sandbox: MakeSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start is refused where a real child gets out, whatever the child said of its layers; each wall is named."""
-    command, wide = Sandbox._command, {"processes": 1000, "file": 1 << 40, "memory": 1 << 42}
+    told, wide = Sandbox._config, {"processes": 1000, "file": 1 << 40, "memory": 1 << 42}
 
-    def weakened(self: Sandbox, *arguments: Any) -> list[str]:
-        words = command(self, *arguments)
-        config = json.loads(words[-1])
-        return [*words[:-1], json.dumps({**config, "readable": ["/"], "limits": {**config["limits"], **wide}})]
+    def weakened(self: Sandbox) -> dict[str, Any]:
+        config = told(self)
+        return {**config, "readable": ["/"], "limits": {**config["limits"], **wide}}
 
-    monkeypatch.setattr(Sandbox, "_command", weakened)
+    monkeypatch.setattr(Sandbox, "_config", weakened)
     with pytest.raises(SandboxError, match="student code could get out") as refusal:
         make_sandbox()
     for wall in ("reads our files", "takes all memory", "fills the disk", "starts threads without end"):

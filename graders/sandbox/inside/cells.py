@@ -9,7 +9,6 @@ import ast
 import base64
 import builtins
 import contextlib
-import copy
 import getpass
 import io
 import json
@@ -196,13 +195,17 @@ class Compiler(CachingCompiler):
         return f"/tmp/ipykernel_1/{zlib.crc32(raw_code.encode('utf-8', 'replace'))}.py"
 
     def ast_parse(self, source: str, filename: str = "<unknown>", symbol: str = "exec") -> ast.AST:
-        """`source` as Python reads it where no `from __future__` changed how."""
-        read = PARSED.get(source) if symbol == "exec" and self.flags == PLAIN_FLAGS else None
-        return read or super().ast_parse(source, filename, symbol)
+        """`source` as Python reads it; read anew where a `from __future__` changes how, or a transformer the tree."""
+        plain = symbol == "exec" and self.flags == PLAIN_FLAGS and not InteractiveShell.instance().ast_transformers
+        if plain and source in PARSED:
+            return ast.Module([*PARSED[source].body], [])  # to whose list of statements the shell may add one
+        return super().ast_parse(source, filename, symbol)
 
     def __call__(self, source: Any, filename: str, symbol: str, **options: Any) -> CodeType:
         """The code of `source`; IPython hands a cell over statement by statement, each as a tree."""
         statements = source.body if isinstance(source, ast.Module | ast.Interactive) else []
+        if not statements:
+            return super().__call__(source, filename, symbol, **options)
         # An id is no other statement's while the statement is kept beside.
         key = (*map(id, statements), filename, symbol, self.flags)
         if key in self.compiled:
@@ -249,21 +252,23 @@ class Shell(InteractiveShell):
     def compile_ahead(self, sources: Iterable[str]) -> None:
         """Read and compile cells that will be run, statement by statement as `run_ast_nodes` will ask for them."""
         compiler: Any = self.compile
-        compiler.keeps = True
+        flags, compiler.keeps = compiler.flags, True
         for source in sources:
-            text = self.input_transformer_manager.transform_cell(source)
-            name = compiler.get_code_name(source, text, 0)
-            with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), contextlib.suppress(SyntaxError, ValueError):
-                for statement in PARSED[text].body if text in PARSED else []:
-                    if isinstance(statement, ast.Expr) and statement is PARSED[text].body[-1]:
-                        compiler(ast.Interactive([statement]), name, "single")
-                    else:
-                        compiler(ast.Module([statement], []), name, "exec")
+            with contextlib.suppress(Exception):  # whoever runs it is told what is wrong with it
+                self._compile_one_ahead(compiler, source)
+            compiler.flags = flags  # a `from __future__` is for those who run it
         compiler.keeps = False
 
-    def transform_ast(self, node):  # type: ignore[no-untyped-def]
-        """A notebook's own transformers change the tree that they are given, which may be kept."""
-        return super().transform_ast(copy.deepcopy(node) if self.ast_transformers else node)
+    def _compile_one_ahead(self, compiler: Any, source: str) -> None:
+        text = self.input_transformer_manager.transform_cell(source)
+        name = compiler.get_code_name(source, text, 0)
+        statements = PARSED[text].body if text in PARSED else []
+        with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+            for statement in statements:
+                if isinstance(statement, ast.Expr) and statement is statements[-1]:
+                    compiler(ast.Interactive([statement]), name, "single")
+                else:
+                    compiler(ast.Module([statement], []), name, "exec")
 
     def _showtraceback(self, etype, evalue, stb):  # type: ignore[no-untyped-def]
         name = getattr(etype, "__name__", str(etype))
