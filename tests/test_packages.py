@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from graders.authoring import load_exercise, slugs
 
@@ -108,3 +110,10 @@ def test_sandboxed_process_cannot_name_an_answer():
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_dependency_admits_the_oldest_python_that_we_promise():
+    """`requires-python` of all that `make` installed lets in the first 3.11: Debian 12 has 3.11.2."""
+    wanted = {found.metadata["Name"]: found.metadata["Requires-Python"] for found in distributions()}
+    newer = {name: told for name, told in wanted.items() if told and not SpecifierSet(told).contains("3.11.0")}
+    assert newer == {}
