@@ -296,5 +296,8 @@ def _namespaces(kind: Kind) -> list[bool]:
 
 
 def _made(folder: Path) -> Path:
+    """A folder that a child may pass through as another user, without seeing what lies in or beside it."""
     folder.mkdir(exist_ok=True)
+    for passed in (folder.parent, folder):
+        passed.chmod(0o711)
     return folder
