@@ -20,6 +20,7 @@ import pytest
 from graders.sandbox import box, mounts
 from graders.sandbox import child as child_module
 from graders.sandbox.box import Limits, Sandbox, SandboxError, Stopped
+from graders.sandbox.inside import layers
 from graders.sandbox.session import Session
 from sandbox.conftest import LIMITS, call, printed, run
 
@@ -438,6 +439,24 @@ def test_without_a_wall_nothing_runs(make_sandbox: MakeSandbox, monkeypatch: pyt
     monkeypatch.setattr(child_module, "LAYERS", {*child_module.LAYERS, "moat"})
     with pytest.raises(SandboxError, match="a wall is missing"):
         make_sandbox()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a child another user")
+def test_another_user_reaches_its_folder_and_sees_none_beside_it(make_sandbox: MakeSandbox) -> None:
+    """Without namespaces the way to a child's folder leads through the sandbox's own, which stays closed to others."""
+    top = Path(make_sandbox().address).parent
+    folder = top / "scratch" / "child"
+    folder.mkdir(0o700)
+    os.chown(folder, layers.FIRST_UID, layers.FIRST_UID)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            layers.become(layers.FIRST_UID, whole=True)
+            os.chdir(folder)
+            os._exit(1 + os.access(top, os.R_OK) + os.access(top / "scratch", os.R_OK))
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
 
 
 @pytest.mark.slow
