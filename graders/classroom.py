@@ -19,21 +19,19 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_c
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from graders import history
 from graders.ahead import SandboxAhead, modules_for
 from graders.authoring import Exercise, UsageError
 from graders.build import dumps_by_cell, expect_instances, load, write_whole
+from graders.gradebook import Marks
 from graders.hand_in import Graded, HandInJob, Notebook, grade_hand_in, job_for, not_graded, with_seed_of
 from graders.intake import NotGradable, receive, submitted_at
 from graders.sandbox.box import Sandbox
 from graders.sandbox.inside import layers
 from graders.settings import HISTORY, VERDICT, Course
 from graders.verdict import Finding, Verdict
-
-if TYPE_CHECKING:
-    from graders.gradebook import Marks
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,9 @@ def grade_class(
             """Whom the workers are to grade; all others are dealt with here."""
             for student, folder in folders:
                 found = _receive(course, exercise, released, student, folder, roster)
-                if found.before is not None and student in known and _is_done(found):
-                    note(found.before, True)
+                done = _done(found) if student in known else None
+                if done is not None:
+                    note(done, True)
                 elif found.problem is not None:
                     write(found, not_graded(exercise, student, released, found.problem, found.findings))
                 else:
@@ -165,8 +164,6 @@ def _folders(course: Course, slug: str, students: Sequence[str]) -> list[tuple[s
 @contextlib.contextmanager
 def _marks(course: Course, exercise: Exercise) -> Iterator[Marks]:
     """The gradebook. A fresh clone has a release and none; nbgrader's own generate_assignment registers it."""
-    from graders.gradebook import Marks
-
     with Marks(course, exercise) as marks:
         if not marks.check_assignment():
             from graders.releasing import release
@@ -203,11 +200,12 @@ def _receive(
     return replace(found, job=with_seed_of(before, job))
 
 
-def _is_done(found: Received) -> bool:
-    """Whether the verdict of an earlier run is on this very hand-in."""
-    if found.before is None or found.job is None or not found.before.fingerprint:
-        return False
-    return found.before.fingerprint == found.job.fingerprint
+def _done(found: Received) -> Verdict | None:
+    """The verdict of an earlier run, if it is on this very hand-in."""
+    before = found.before
+    if before is None or found.job is None or not before.fingerprint:
+        return None
+    return before if before.fingerprint == found.job.fingerprint else None
 
 
 # --- the map ----------------------------------------------------------------------------------------------------------
@@ -215,7 +213,7 @@ def _is_done(found: Received) -> bool:
 _sandbox: Sandbox
 
 ENOUGH = 16
-"""Hand-ins that are given to workers and not done yet, so that there is time to write what is; or that are done."""
+"""Hand-ins that wait for a worker, so that there is time to write those that are done; or that wait to be written."""
 
 MEMORY = 4 << 30
 """Bytes that a worker may take beyond what it starts with: a check computes with arrays of the size that came back."""
@@ -408,7 +406,7 @@ def _emptied(folder: Path) -> None:
 
 def write_feedback(course: Course, graded: Graded, comments: Mapping[str, str], penalty: float) -> Path:
     """The student's page at feedback/<student>/<slug>/<slug>.html."""
-    from graders.reports.feedback import feedback_page
+    from graders.reports.feedback import feedback_page  # whose colours load while the workers grade
 
     verdict, slug = graded.verdict, graded.verdict.assignment
     folder = course.folder("feedback") / verdict.student / slug

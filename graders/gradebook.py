@@ -108,16 +108,16 @@ class Marks:
         from nbgrader import api, utils
 
         table, known = api.SubmittedAssignment.__table__, self._cells
-        told = {} if timestamp is None else {"timestamp": utils.parse_utc(timestamp)}
+        when = {} if timestamp is None else {"timestamp": utils.parse_utc(timestamp)}
         row = {"assignment_id": known.assignment, "student_id": student}
         submission = self._execute(select(table.c.id).filter_by(**row)).scalar_one_or_none()
         if submission is None:
             people = api.Student.__table__
             if self._execute(select(people.c.id).filter_by(id=student)).scalar_one_or_none() is None:
                 self._insert(api.Student, id=student)
-            return self._insert(api.SubmittedAssignment, **row, **told), None
-        if told:
-            self._execute(update(table).where(table.c.id == submission).values(**told))
+            return self._insert(api.SubmittedAssignment, **row, **when), None
+        if when:
+            self._execute(update(table).where(table.c.id == submission).values(**when))
         row = {"notebook_id": known.notebook, "assignment_id": submission}
         notebooks = api.SubmittedNotebook.__table__
         return submission, self._execute(select(notebooks.c.id).filter_by(**row)).scalar_one_or_none()

@@ -385,8 +385,7 @@ class Pool:
             raise BrokenExecutor
         self.given.append(job)
         future = Future()
-        if job != "never":
-            future.set_result(job)
+        future.set_result(job)
         return future
 
     def alone(self, job):

@@ -204,13 +204,11 @@ class Compiler(CachingCompiler):
     def __call__(self, source: Any, filename: str, symbol: str, **options: Any) -> CodeType:
         """The code of `source`; IPython hands a cell over statement by statement, each as a tree."""
         statements = source.body if isinstance(source, ast.Module | ast.Interactive) else []
-        if not statements:
-            return super().__call__(source, filename, symbol, **options)
         # An id is no other statement's while the statement is kept beside.
         key = (*map(id, statements), filename, symbol, self.flags)
-        if key in self.compiled:
+        if statements and key in self.compiled:
             return self.compiled[key][1]
-        if not self.keeps:
+        if not statements or not self.keeps:
             return super().__call__(source, filename, symbol, **options)
         flags = self.flags
         with warnings.catch_warnings(record=True) as told:
