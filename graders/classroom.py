@@ -11,7 +11,6 @@ import functools
 import gc
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -215,9 +214,6 @@ _sandbox: Sandbox
 ENOUGH = 16
 """Hand-ins that wait for a worker, so that there is time to write those that are done; or that wait to be written."""
 
-MEMORY = 4 << 30
-"""Bytes that a worker may take beyond what it starts with: a check computes with arrays of the size that came back."""
-
 
 def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
     """A worker's start: it ends when the process that grades the class does, however that ends."""
@@ -226,15 +222,6 @@ def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
     layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent not in (os.getppid(), 0):
         os._exit(1)
-    _bound_memory()
-
-
-def _bound_memory() -> None:
-    """Too much is a MemoryError of one check, and not the end of whatever the kernel chooses."""
-    with open("/proc/self/statm") as statm:
-        data = int(statm.read().split()[5]) * resource.getpagesize()
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (data + MEMORY, most))
 
 
 def _work(job: HandInJob) -> Graded:

@@ -444,10 +444,11 @@ def _show_counterexamples(slug: str, answers: tuple[Path, ...], student: str, sa
     """Print them after the verdicts, `aside` on stderr where stdout is for a program."""
     from graders.authoring import load_exercise
     from graders.counterexample import counterexamples
+    from graders.memory import bounded_memory
     from graders.sandbox.box import Sandbox
 
     exercise = load_exercise(slug)
-    with Sandbox(exercise.uses, kind=sandbox) as walls:  # type: ignore[arg-type]
+    with Sandbox(exercise.uses, kind=sandbox) as walls, bounded_memory():  # type: ignore[arg-type]
         for path in answers:
             text = counterexamples(exercise, path.read_text(encoding="utf-8-sig", errors="replace"), walls, student)
             click.echo(f"\n{path.name}: {text}", err=aside)

@@ -19,6 +19,7 @@ from graders.diagnosis import Earlier, explain
 from graders.intake.cells import defined
 from graders.invariants import broken
 from graders.learned import behind
+from graders.memory import bounded_memory
 from graders.reports.message import message_for
 from graders.sandbox.box import Sandbox, Stopped
 from graders.sandbox.session import CellRun, Session
@@ -67,7 +68,7 @@ class Told:
 def grade(job: Job, sandbox: Sandbox) -> tuple[Verdict, list[CellRun]]:
     """The verdict on `job`, and what each of its cells put out."""
     started = time.monotonic()
-    with Session(sandbox, job.sources) as session, behind(sandbox, LEARNED_SECONDS):
+    with Session(sandbox, job.sources) as session, behind(sandbox, LEARNED_SECONDS), bounded_memory():
         runs = session.run()
         told = Told(raised=_raised(job.sources, runs))
         judged = [judge(job, check, session, told) for check in job.exercise.checks.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from nbgrader.api import SubmittedAssignment
 
 from course import instances
-from graders import classroom, grading
+from graders import classroom, grading, memory
 from graders.authoring import UsageError, load_exercise, slugs
 from graders.build import load, write_source
 from graders.classroom import grade_class
@@ -154,11 +155,48 @@ def test_check_that_asks_for_all_memory_costs_only_itself(course_of, monkeypatch
     course, exercise = course_of(SHAPES), load_exercise(SHAPES)
     hand_in(course, "a", SHAPES, solved(SHAPES))
     first, *others = exercise.checks.values()
-    monkeypatch.setattr(classroom, "MEMORY", 256 << 20)
+    monkeypatch.setattr(memory, "MOST", 256 << 20)
     monkeypatch.setitem(exercise.checks, first.id, replace(first, run=lambda student, *_: bytes(1 << 30)))
     (verdict,) = grade_class(course, exercise)
     assert [result.status for result in verdict.checks] == ["error", *["passed"] * len(others)]
     assert [finding.code for finding in verdict.findings] == ["check-broke"]
+
+
+@pytest.mark.parametrize("command", [["nbgrader", "autograde", SHAPES], ["qkv", "grade", SHAPES], ["qkv", "check"]])
+def test_no_command_is_ended_by_a_check_that_asks_for_all_memory(course_of, command):
+    """The formgrader's button grades in the process of JupyterLab itself."""
+    course = course_of(SHAPES)
+    folder = hand_in(course, "a", SHAPES, solved(SHAPES))
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + GREEDY)
+    done = run(course.root, *command, *([str(folder / f"{SHAPES}.ipynb")] if command[-1] == "check" else []))
+    said = done.stdout
+    if command[-1] != "check":
+        said = (course.folder("autograded") / "a" / SHAPES / "verdict.json").read_text()
+    assert "could not judge this answer (MemoryError" in said, done.stderr[-2000:]
+
+
+GREEDY = """
+from dataclasses import replace
+from graders import memory
+from graders.authoring import load_exercise
+memory.MOST = 256 << 20
+checks = load_exercise("attention_shapes").checks
+first = next(iter(checks))
+checks[first] = replace(checks[first], run=lambda student, *_: bytes(1 << 30))
+"""
+
+
+def test_bound_on_memory_is_as_before_once_judging_is_done():
+    """A bound of the user's own stays the smaller one, and nothing is left of ours."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with memory.bounded_memory():
+        bounded, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        with memory.bounded_memory():
+            assert resource.getrlimit(resource.RLIMIT_DATA) == (bounded, hard)
+        assert 0 < bounded < 1 << 50
+        assert hard == before[1]
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 def test_manual_marks_survive_grading_again(course_of):
