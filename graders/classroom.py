@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -237,16 +237,20 @@ class Workers(Protocol):
     def alone(self, job: HandInJob) -> Graded:
         """`job` again, with no other beside it."""
 
+    def recover(self, lost: int) -> int:
+        """Take jobs again after `lost` came to nothing; how many of these, the first, may have ended a worker."""
+
     def close(self) -> None:
         """Drop what has not begun."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class LocalWorkers:
-    """Processes of this machine that share one sandbox."""
+    """`count` processes of this machine that share one sandbox. When one of them dies, they all do."""
 
-    pool: ProcessPoolExecutor
     sandbox: Sandbox
+    count: int
+    pool: ProcessPoolExecutor
 
     def submit(self, job: HandInJob) -> Future[Graded]:
         """A worker's result."""
@@ -256,6 +260,14 @@ class LocalWorkers:
         """The result of a worker of its own, so that only its own fault counts."""
         with _pool(1, self.sandbox, "spawn") as pool:
             return pool.submit(_work, job).result()
+
+    def recover(self, lost: int) -> int:
+        """Jobs are begun in order, so the first were under way; new workers for the others, where there are any."""
+        if lost > self.count:
+            self.pool.shutdown()
+            with contextlib.suppress(BrokenExecutor):  # the old one takes nothing: the next are suspected
+                self.pool = _pool(self.count, self.sandbox, "spawn")
+        return self.count
 
     def close(self) -> None:
         """Drop what has not begun."""
@@ -279,7 +291,8 @@ def _workers(
             count = min(jobs or settings.jobs or os.cpu_count() or 1, many)
             sandbox = (ahead or stack.enter_context(SandboxAhead(course, exercise.slug))).ready()
             gc.freeze()  # what is loaded stays: no collection need look through it, in the workers or at the end
-            workers = LocalWorkers(stack.enter_context(_pool(count, sandbox, "fork")), sandbox)
+            workers = here = LocalWorkers(sandbox, count, _pool(count, sandbox, "fork"))
+            stack.callback(lambda: here.pool.shutdown())  # which may be another one by then
         try:
             yield workers
         except BaseException:
@@ -295,27 +308,46 @@ def _results(
 ) -> Iterator[tuple[Received, Graded]]:
     """Results as they are done, while `received` is read; none is handed out before the workers are `ready`.
 
-    A hand-in whose worker was lost comes last, tried again by itself.
+    Where a worker is lost, the hand-ins that may have ended it are tried again, each by itself, and then all others.
     """
+    lost = yield from _first_results(received, workers, ready, unexpected)
+    while lost:
+        suspects = workers().recover(len(lost))
+        for found in lost[:suspects]:
+            yield found, _alone(workers(), found, unexpected)
+        lost = yield from _first_results(lost[suspects:], workers, lambda: True, unexpected)
+
+
+def _first_results(
+    received: Iterable[Received],
+    workers: Callable[[], Workers],
+    ready: Callable[[], bool],
+    unexpected: Callable[[Received, Exception], Graded],
+) -> Generator[tuple[Received, Graded], None, list[Received]]:
+    """Results as they are done; in the end, the hand-ins that came to nothing, in the order of being handed out."""
     waiting: list[Received] = []
-    given: dict[Future[Graded], Received] = {}
-    lost: list[Received] = []
+    handed_out: list[Received] = []
+    given: dict[Future[Graded], int] = {}
+    lost: list[int] = []
 
     def hand_out() -> None:
         for found in waiting:
             assert found.job is not None
+            number = len(handed_out)
+            handed_out.append(found)
             try:
-                given[workers().submit(found.job)] = found
+                given[workers().submit(found.job)] = number
             except BrokenExecutor:
-                lost.append(found)
+                lost.append(number)
         waiting.clear()
 
     def taken(future: Future[Graded]) -> Iterator[tuple[Received, Graded]]:
-        found = given.pop(future)
+        number = given.pop(future)
+        found = handed_out[number]
         try:
             yield found, future.result()
         except BrokenExecutor:
-            lost.append(found)
+            lost.append(number)
         except UsageError:  # no hand-in's fault: it would be the same for all
             raise
         except Exception as bug:  # one hand-in never stops the class
@@ -332,8 +364,7 @@ def _results(
     hand_out()
     for future in as_completed(list(given)):
         yield from taken(future)
-    for found in lost:
-        yield found, _alone(workers(), found, unexpected)
+    return [handed_out[number] for number in sorted(lost)]
 
 
 def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: BaseException) -> Graded:

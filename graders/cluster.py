@@ -125,6 +125,10 @@ class ClusterWorkers:
         """`job` once more, when no other is there that its worker could have died of."""
         return self.submit(job, attempt="-alone").result()
 
+    def recover(self, lost: int) -> int:
+        """Each of the `lost` has seen several workers die; what waited goes on elsewhere by itself."""
+        return lost
+
     def close(self) -> None:
         """Drop what is not done and leave; the cluster goes on."""
         self._closed.set()

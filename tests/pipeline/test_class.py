@@ -6,8 +6,9 @@ import json
 import os
 import resource
 import sys
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 
 import nbformat
 import pytest
@@ -128,13 +129,21 @@ def test_second_run_skips_what_is_done_and_force_does_not(course_of):
 
 
 def test_worker_that_dies_costs_only_the_hand_in_that_ended_it(course_of, monkeypatch):
-    """When a worker process itself is lost, the others are graded and the culprit is reported."""
+    """When a worker process itself is lost, the others are graded and the culprit is reported.
+
+    Only those that were under way are tried by themselves: a process each would hold up a class.
+    """
     course = course_of(SHAPES)
-    for student in ("a", "b", "killer"):
+    others = ("a", "b", "l", "m", "n", "o")
+    for student in (*others, "killer"):
         hand_in(course, student, SHAPES, solved(SHAPES, student))
     monkeypatch.setattr(classroom, "_work", _work_unless_killer)
-    verdicts = {v.student: v for v in grade_class(course, load_exercise(SHAPES))}
-    assert [verdicts[s].score for s in ("a", "b")] == [20.0, 20.0]
+    alone, real = [], classroom.LocalWorkers.alone
+    monkeypatch.setattr(classroom.LocalWorkers, "alone", lambda self, job: alone.append(job.student) or real(self, job))
+    verdicts = {v.student: v for v in grade_class(course, load_exercise(SHAPES), jobs=2)}
+    assert [verdicts[s].score for s in others] == [20.0] * len(others)
+    assert "killer" in alone
+    assert len(alone) <= 2
     assert verdicts["killer"].score == 0.0
     assert "worker" in [finding.code for finding in verdicts["killer"].findings]
 
@@ -178,6 +187,7 @@ def test_no_command_is_ended_by_a_check_that_asks_for_all_memory(course_of, comm
 
 GREEDY = """
 from dataclasses import replace
+from multiprocessing import get_context
 from graders import memory
 from graders.authoring import load_exercise
 memory.MOST = 256 << 20
@@ -414,8 +424,8 @@ def _broken_explain(*_args):
 class Pool:
     """Workers that are done at once, but for those whose jobs they lose when they are given them."""
 
-    def __init__(self, loses=()):
-        self.loses, self.given, self.again = loses, [], []
+    def __init__(self, loses=(), recovers=9):
+        self.loses, self.recovers, self.given, self.again = loses, recovers, [], []
 
     def submit(self, job):
         """The student's name as the result."""
@@ -431,6 +441,10 @@ class Pool:
         self.again.append(job)
         return job
 
+    def recover(self, lost):
+        """As many as it is told."""
+        return self.recovers
+
 
 def received(*students):
     return [classroom.Received(student, None, (), job=student) for student in students]
@@ -442,6 +456,30 @@ def test_a_worker_that_is_lost_while_hand_ins_are_read_stops_nobody():
     found = classroom._results(received("a", "b", "c"), lambda: pool, lambda: True, lambda found, bug: bug)
     assert [graded for _, graded in found] == ["a", "b", "c"]
     assert (pool.given, pool.again) == (["a"], ["b", "c"])
+
+
+def test_after_a_loss_only_those_under_way_are_suspected():
+    """The others are handed out again; whoever is among them and ends the workers too is found in the next round."""
+    pool = Pool(loses={"b", "c", "d"}, recovers=1)
+    results = classroom._results(received(*"abcd"), lambda: pool, lambda: True, lambda found, bug: bug)
+    assert [graded for _, graded in results] == ["a", "b", "c", "d"]
+    assert (pool.given, pool.again) == (["a"], ["b", "c", "d"])
+    pool = Pool(loses={"b", "c", "d"})
+    pool.recover = lambda lost: pool.loses.clear() or 1
+    results = classroom._results(received(*"abcd"), lambda: pool, lambda: True, lambda found, bug: bug)
+    assert sorted(graded for _, graded in results) == ["a", "b", "c", "d"]
+    assert (pool.given, pool.again) == (["a", "c", "d"], ["b"])
+
+
+def test_where_no_new_workers_can_be_had_the_next_ones_are_suspected(monkeypatch):
+    """A machine that has no memory left for them may have it later; what is broken says so at once."""
+    workers = classroom.LocalWorkers(None, 1, ProcessPoolExecutor(1, get_context("fork")))
+    with pytest.raises(BrokenExecutor):
+        workers.pool.submit(os._exit, 9).result()
+    monkeypatch.setattr(classroom, "_pool", lambda *_: workers.submit(None))
+    assert workers.recover(5) == 1
+    with pytest.raises(BrokenExecutor):
+        workers.submit(None)
 
 
 def test_what_is_done_is_written_while_the_rest_is_read(monkeypatch):
