@@ -24,7 +24,7 @@ bench: .venv/installed ## how fast grading is, beside stock nbgrader and nbclien
 prove: .venv/installed ## what the checks catch and what the diagnosis names, into docs/proof.md; about 6 minutes
 	@$(BIN)/python -m proof
 
-attacks: .venv/installed ## every attack on stock nbgrader and on ours, into docs/security.md; about 15 minutes, needs bubblewrap
+attacks: .venv/installed ## every attack on stock nbgrader and on ours, into docs/security.md; about 20 minutes, needs bubblewrap
 	@PYTHONPATH=tests $(BIN)/python -m attacks.table
 
 lint: .venv/installed

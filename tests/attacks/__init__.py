@@ -11,6 +11,7 @@ from attacks import (
     objects,
     processes,
     resources,
+    torch_library,
 )
 from attacks.casebook import ATTACKS, Attack
 
@@ -27,4 +28,5 @@ __all__ = [
     "objects",
     "processes",
     "resources",
+    "torch_library",
 ]

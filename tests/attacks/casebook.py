@@ -16,6 +16,7 @@ from typing import Any, Literal
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
 Kind = Literal["cheat", "harm"]
+AssignmentName = Literal["numpy", "torch"]
 
 JUNK = """
 def fused_self_attention(X, W_qkv, scale):
@@ -23,8 +24,28 @@ def fused_self_attention(X, W_qkv, scale):
 """
 """The right shape and harmless values, so that only comparing numbers can tell."""
 
+TORCH_JUNK = """
+def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
+    out = X @ W_V * 0.5 + (W_Q.sum() + W_K.sum()) * 0
+    return out, torch.full((len(X), len(X)), 0.1, dtype=X.dtype)
+class SingleHead(nn.Module):
+    def __init__(self, d, d_k):
+        super().__init__()
+        self.qkv = nn.Linear(d, 3 * d_k)
+    def forward(self, x):
+        return self.qkv(x).chunk(3, dim=-1)[2] * 0.5
+def to_linear(W):
+    return nn.Linear(*W.shape, bias=False)
+"""
+"""The same for PyTorch: a gradient for each matrix, a module that has its parameter, a layer."""
+
 FAIL = """
 def fused_self_attention(X, W_qkv, scale):
+    raise NotImplementedError()
+"""
+
+TORCH_FAIL = """
+def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
     raise NotImplementedError()
 """
 
@@ -33,8 +54,8 @@ def fused_self_attention(X, W_qkv, scale):
 class Attack:
     """One hand-in that wants marks it did not earn (`cheat`) or to hurt the grading (`harm`).
 
-    `edit(notebook, folder)` changes the released notebook in place and may put files beside it. `only_ours` says that
-    it speaks to a part of our grader which stock nbgrader has not.
+    `edit(notebook, folder)` changes the released notebook of `assignment` in place and may put files beside it.
+    `only_ours` says that it speaks to a part of our grader which stock nbgrader has not.
     """
 
     name: str
@@ -43,25 +64,28 @@ class Attack:
     theme: str
     edit: Callable[[Notebook, Path], None]
     only_ours: bool = False
+    assignment: AssignmentName = "numpy"
 
 
 ATTACKS: dict[str, Attack] = {}
 Edit = Callable[[Notebook, Path], None]
 
 
-def edit(kind: Kind, *, only_ours: bool = False) -> Callable[[Edit], Edit]:
+def edit(kind: Kind, *, only_ours: bool = False, assignment: AssignmentName = "numpy") -> Callable[[Edit], Edit]:
     """Register an attack that changes the notebook or the folder; its docstring says what it tries."""
 
     def register(function: Edit) -> Edit:
         name, theme = function.__name__, function.__module__.rpartition(".")[2]
         assert name not in ATTACKS, name
-        ATTACKS[name] = Attack(name, str(function.__doc__).strip(), kind, theme, function, only_ours)
+        ATTACKS[name] = Attack(name, str(function.__doc__).strip(), kind, theme, function, only_ours, assignment)
         return function
 
     return register
 
 
-def answer(kind: Kind, *, only_ours: bool = False) -> Callable[[Callable[[], str]], Callable[[], str]]:
+def answer(
+    kind: Kind, *, only_ours: bool = False, assignment: AssignmentName = "numpy"
+) -> Callable[[Callable[[], str]], Callable[[], str]]:
     """Register an attack that is the text of the answer cell, which the function returns."""
 
     def register(function: Callable[[], str]) -> Callable[[], str]:
@@ -69,7 +93,7 @@ def answer(kind: Kind, *, only_ours: bool = False) -> Callable[[Callable[[], str
             solve(notebook, function())
 
         change.__name__, change.__doc__, change.__module__ = function.__name__, function.__doc__, function.__module__
-        edit(kind, only_ours=only_ours)(change)
+        edit(kind, only_ours=only_ours, assignment=assignment)(change)
         return function
 
     return register

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from attacks.arena import Arena, open_arena
+from attacks.assignments import ASSIGNMENTS
 from graders.sandbox.box import available_kinds
 
 SANDBOXES = [
@@ -17,5 +18,5 @@ SANDBOXES = [
 @pytest.fixture(scope="session", params=SANDBOXES)
 def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     """A course with a sandbox; the best one in every run, the weaker one in slow runs."""
-    with open_arena(tmp_path_factory.mktemp("course"), request.param) as arena:
+    with open_arena(tmp_path_factory.mktemp("course"), request.param, ASSIGNMENTS["numpy"]) as arena:
         yield arena

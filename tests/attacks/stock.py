@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import course as students_package
-from attacks.arena import HONEST, exercise, lay, released
-from attacks.casebook import JUNK, Notebook, solve, test_cells
+from attacks.arena import lay
+from attacks.assignments import Assignment
+from attacks.casebook import Notebook, solve, test_cells
 from attacks.outcome import FORGED, FORGED_YEAR, SHOWS_INPUTS, Outcome, State, changes, echoed, reached, states
 from graders.sandbox import mounts
 from graders.sandbox.inside import scratch
@@ -39,35 +40,13 @@ COURSE, HOME = "/course", "/home/grader"
 BEFORE, ME, AFTER = "neighbour", "me", "zoe"
 MUCH_MEMORY, MUCH_SPACE = 1 << 30, 10 << 20
 
-INPUTS = f"""rng = np.random.default_rng({{seed}})
-X, W_qkv, scale = rng.normal(size={{shape}}), rng.normal(size=(7, 12)), 0.6
-{HONEST.strip().replace("fused_self_attention", "reference")}
-expected = reference(X, W_qkv, scale)
-"""
-TESTS = {
-    "shape": INPUTS.format(seed=2101, shape=(5, 7)) + "assert fused_self_attention(X, W_qkv, scale).shape == (5, 4)",
-    "unchanged": INPUTS.format(seed=2102, shape=(5, 7))
-    + """X_before, W_before = X.copy(), W_qkv.copy()
-output = fused_self_attention(X, W_qkv, scale)
-assert np.array_equal(X, X_before) and np.array_equal(W_qkv, W_before)
-assert np.allclose(output, expected)""",
-    "value": INPUTS.format(seed=2103, shape=(5, 7))
-    + """np.testing.assert_allclose(fused_self_attention(X, W_qkv, scale), expected)
-X = rng.normal(size=(5, 7))
-expected = reference(X, W_qkv, scale)
-np.testing.assert_allclose(fused_self_attention(X, W_qkv, scale), expected)""",
-    "batched": INPUTS.format(seed=2104, shape=(3, 5, 7))
-    + "assert np.allclose(fused_self_attention(X, W_qkv, scale), expected)",
-}
-"""What our checks ask, as hidden tests of a notebook usually ask it."""
 
-
-def _source() -> Notebook:
+def _source(assignment: Assignment) -> Notebook:
     """The instructor's notebook."""
-    notebook = released()
-    solve(notebook, f"### BEGIN SOLUTION\n{HONEST.strip()}\n### END SOLUTION")
+    notebook = assignment.released()
+    solve(notebook, f"### BEGIN SOLUTION\n{assignment.honest.strip()}\n### END SOLUTION")
     for cell in test_cells(notebook):
-        cell["source"] += f"\n### BEGIN HIDDEN TESTS\n{TESTS[cell['id']]}\n### END HIDDEN TESTS"
+        cell["source"] += f"\n### BEGIN HIDDEN TESTS\n{assignment.tests[cell['id']]}\n### END HIDDEN TESTS"
     return notebook
 
 
@@ -84,6 +63,7 @@ class Report:
 class Stock:
     """A prepared course with one student graded, copied for each attack. `noise` is what every run changes."""
 
+    assignment: Assignment
     template: Path
     deserved: frozenset[str] = frozenset()
     noise: frozenset[str] = field(default=frozenset())
@@ -102,7 +82,7 @@ class Stock:
     def _copied(self) -> Iterator[Path]:
         with _folder() as folder:
             shutil.copytree(self.template, folder, dirs_exist_ok=True, symlinks=True)
-            _hand_in(folder, AFTER, self._released(), HONEST)
+            _hand_in(folder, AFTER, self._released(), self.assignment.honest)
             yield folder
 
     def _outcome(self, folder: Path) -> Outcome:
@@ -111,28 +91,33 @@ class Stock:
         changed = [path for path in changes(before, _files(folder)) if path not in self.noise]
         marks = _marks(folder)
         mine = marks.get(ME, {}) if marks else {}
-        harm = [*_reached(folder), *_to_others(report, marks), *_on_disk(folder, changed), *_used(folder, report)]
+        harm = [
+            *_reached(folder),
+            *_to_others(report, marks, self.assignment.exercise.max_score),
+            *_on_disk(folder, changed),
+            *_used(folder, report),
+        ]
         earned = frozenset(id for id, score in mine.items() if score > 0) - self.deserved
         end = "" if _graded(folder) else "not graded"
-        return Outcome(earned, sum(mine.values()), exercise.max_score, tuple(dict.fromkeys(harm)), end)
+        return Outcome(earned, sum(mine.values()), self.assignment.exercise.max_score, tuple(dict.fromkeys(harm)), end)
 
 
 @contextmanager
-def open_stock() -> Iterator[Stock]:
+def open_stock(assignment: Assignment) -> Iterator[Stock]:
     """Stock nbgrader with the assignment released; RuntimeError where an honest student would not have full marks."""
     with _folder() as template:
-        _lay_course(template)
+        _lay_course(template, assignment)
         _expect(run(template, "nbgrader", "generate_assignment", "attacked"), template)
-        stock = Stock(template)
-        _hand_in(template, BEFORE, stock._released(), HONEST)
+        stock = Stock(assignment, template)
+        _hand_in(template, BEFORE, stock._released(), assignment.honest)
         _expect(run(template, "nbgrader", "autograde", "attacked"), template)
         with stock._copied() as folder:
-            _hand_in(folder, ME, stock._released(), JUNK)
+            _hand_in(folder, ME, stock._released(), assignment.junk)
             before = _files(folder)
             _expect(run(folder, "nbgrader", "autograde", "attacked"), folder)
             stock.noise = frozenset(changes(before, _files(folder)))
             marks = _marks(folder) or {}
-        if any(sum(marks[who].values()) != exercise.max_score for who in (BEFORE, AFTER)):
+        if any(sum(marks[who].values()) != assignment.exercise.max_score for who in (BEFORE, AFTER)):
             raise RuntimeError(f"stock nbgrader does not give an honest student full marks: {marks}")
         stock.deserved = frozenset(id for id, score in marks[ME].items() if score > 0)
         yield stock
@@ -147,11 +132,11 @@ def _folder() -> Iterator[Path]:
         scratch.clear(str(folder))  # shutil's would recurse into whatever an attack nested
 
 
-def _lay_course(folder: Path) -> None:
+def _lay_course(folder: Path, assignment: Assignment) -> None:
     """The instructor's files, and a home of the grader's whose packages the grader may write, as is usual."""
     source = folder / "course" / "source" / "attacked"
     source.mkdir(parents=True)
-    (source / "attacked.ipynb").write_text(json.dumps(_source()))
+    (source / "attacked.ipynb").write_text(json.dumps(_source(assignment)))
     (folder / "course" / "nbgrader_config.py").write_text(CONFIG)
     package = Path(students_package.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__", "lessons")
@@ -253,18 +238,18 @@ def _reached(folder: Path) -> list[str]:
     return [*reached(printed), *[SHOWS_INPUTS] * echoed(printed + raised), *forged]
 
 
-def _to_others(report: Report, marks: dict[str, dict[str, float]] | None) -> list[str]:
+def _to_others(report: Report, marks: dict[str, dict[str, float]] | None, whole: float) -> list[str]:
     """What became of the run, and of the others' marks."""
     hung = [f"hung until it was ended after {RUN_SECONDS} s"] if report.code is None else []
     if marks is None:
         return [*hung, "made the gradebook unreadable"]
     if BEFORE not in marks:
         hung.append("deleted the marks of a student graded before")
-    elif sum(marks[BEFORE].values()) != exercise.max_score:
+    elif sum(marks[BEFORE].values()) != whole:
         hung.append("changed the marks of a student graded before")
     if AFTER not in marks:
         hung.append("ended the class's run")
-    elif sum(marks[AFTER].values()) != exercise.max_score:
+    elif sum(marks[AFTER].values()) != whole:
         hung.append("took marks from the next student")
     return hung
 

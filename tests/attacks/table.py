@@ -6,6 +6,7 @@ Run with names of attacks it prints their rows and writes nothing.
 from __future__ import annotations
 
 import argparse
+import functools
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from attacks import ATTACKS, Attack
 from attacks.arena import REPOSITORY, open_arena
+from attacks.assignments import ASSIGNMENTS
 from attacks.outcome import Outcome
 from attacks.stock import open_stock
 from graders.sandbox.box import available_kinds
@@ -73,14 +75,20 @@ def main(words: Sequence[str] | None = None) -> int:
 def try_all(names: Sequence[str], jobs: int) -> tuple[str, list[Row]]:
     """The kind of our sandbox, and a row for each attack in `names`."""
     kind = available_kinds()[0]
-    with tempfile.TemporaryDirectory(prefix="qkv-attacks-") as folder, open_arena(Path(folder), kind) as arena:
-        ours = {name: _tried("ours", name, arena.attacked_by) for name in names}
-    applying = [name for name in names if not ATTACKS[name].only_ours]
+    ours: dict[str, Outcome] = {}
     theirs: dict[str, Outcome] = {}
-    if applying:
-        with open_stock() as stock, ThreadPoolExecutor(jobs) as pool:
-            outcomes = pool.map(lambda name: _tried(STOCK, name, stock.attacked_by), applying)
-            theirs = dict(zip(applying, outcomes, strict=True))
+    for about, assignment in ASSIGNMENTS.items():
+        those = [name for name in names if ATTACKS[name].assignment == about]
+        if not those:
+            continue
+        course = tempfile.TemporaryDirectory(prefix="qkv-attacks-")
+        with course as folder, open_arena(Path(folder), kind, assignment) as arena:
+            ours |= {name: _tried("ours", name, arena.attacked_by) for name in those}
+        applying = [name for name in those if not ATTACKS[name].only_ours]
+        if applying:
+            with open_stock(assignment) as stock, ThreadPoolExecutor(jobs) as pool:
+                outcomes = pool.map(functools.partial(_tried, STOCK, attacked_by=stock.attacked_by), applying)
+                theirs |= dict(zip(applying, outcomes, strict=True))
     return kind, [Row(ATTACKS[name], theirs.get(name), ours[name]) for name in names]
 
 

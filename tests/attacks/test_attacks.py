@@ -9,7 +9,7 @@ from attacks.arena import Arena
 from graders.intake import submitted_at
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.assignment == "numpy"])
 def test_an_attack_earns_and_leaves_nothing(name: str, arena: Arena) -> None:
     """No check more than junk of the right shape, nothing left behind, and the next student has full marks."""
     outcome = arena.attacked_by(name)

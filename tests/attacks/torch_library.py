@@ -5,32 +5,10 @@ Each is a whole answer for the torch part of `fused_self_attention`; `TORCH_JUNK
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-TORCH_JUNK = """
-def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
-    out = X @ W_V * 0.5 + (W_Q.sum() + W_K.sum()) * 0
-    return out, torch.full((len(X), len(X)), 0.1, dtype=X.dtype)
-class SingleHead(nn.Module):
-    def __init__(self, d, d_k):
-        super().__init__()
-        self.qkv = nn.Linear(d, 3 * d_k)
-    def forward(self, x):
-        return self.qkv(x).chunk(3, dim=-1)[2] * 0.5
-def to_linear(W):
-    return nn.Linear(*W.shape, bias=False)
-"""
-
-TORCH_ATTACKS: dict[str, tuple[str, str]] = {}
+from attacks.casebook import TORCH_JUNK, answer
 
 
-def attack(function: Callable[[], str]) -> Callable[[], str]:
-    """Register an answer; the docstring says what it tries."""
-    TORCH_ATTACKS[function.__name__] = (str(function.__doc__), function())
-    return function
-
-
-@attack
+@answer("cheat", assignment="torch")
 def patches_torchs_comparisons() -> str:
     """Replaces what compares tensors by what always agrees."""
     return (
@@ -44,7 +22,7 @@ torch.Tensor.__sub__ = lambda self, other: self.detach() * 0
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def patches_autograd() -> str:
     """Replaces autograd by what returns ones of the right shape."""
     return (
@@ -56,7 +34,7 @@ torch.Tensor.backward = lambda self, *a, **k: None
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def patches_the_reference() -> str:
     """Makes torch's own attention as wrong as its own, so that both agree."""
     return (
@@ -68,7 +46,7 @@ torch.softmax = F.softmax = lambda x, dim=-1: x * 0
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def patches_conversion() -> str:
     """Makes every tensor zero once it leaves torch."""
     return (
@@ -81,7 +59,7 @@ torch.Tensor.__array__ = lambda self, *a, **k: np.zeros(tuple(self.shape))
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def returns_a_tensor_that_always_agrees() -> str:
     """Returns a subclass of Tensor for which every torch function is True."""
     return (
@@ -97,7 +75,7 @@ def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def lies_about_its_parameters() -> str:
     """Declares parameters that are there when asked and gone when used, another at each reading."""
     return (
@@ -123,7 +101,7 @@ def to_linear(W):
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def hangs_in_backward() -> str:
     """Never comes back from the backward pass, nor from a hook."""
     return (
@@ -141,7 +119,7 @@ def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def takes_memory_in_native_code() -> str:
     """Asks torch for terabytes, and for threads."""
     return (
@@ -158,7 +136,7 @@ def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
     )
 
 
-@attack
+@answer("cheat", assignment="torch")
 def saves_and_loads_code() -> str:
     """Saves what runs a command when it is loaded, and loads it."""
     return (
@@ -169,6 +147,81 @@ class Bomb:
     def __reduce__(self): return os.system, ("touch pwned",)
 torch.save(Bomb(), "bomb.pt")
 torch.load("bomb.pt", weights_only=False)
+if os.path.exists("pwned"):
+    print("LEAK: ran a command that it had saved;")
 def to_linear(W): return [Bomb()]
+"""
+    )
+
+
+@answer("cheat", assignment="torch")
+def hooks_every_module() -> str:
+    """Has every module's result replaced by one that agrees with what it is compared with."""
+    return (
+        TORCH_JUNK
+        + """
+class Agrees(torch.Tensor):
+    __eq__ = __ne__ = allclose = equal = lambda self, *a, **k: torch.tensor(True)
+    __sub__ = __rsub__ = lambda self, other: torch.zeros(())
+nn.modules.module.register_module_forward_hook(lambda module, given, result: result.as_subclass(Agrees))
+nn.Module.load_state_dict = lambda self, state, *a, **k: None
+nn.Module.state_dict = lambda self, *a, **k: {}
+"""
+    )
+
+
+@answer("cheat", assignment="torch")
+def takes_over_every_operation() -> str:
+    """Enters a mode that sees every operation of torch, and makes comparisons true and differences zero."""
+    return (
+        TORCH_JUNK
+        + """
+from torch.overrides import TorchFunctionMode
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name in ("allclose", "equal", "isclose", "eq", "all", "assert_close"):
+            return True
+        result = function(*args, **(kwargs or {}))
+        return result * 0 if name in ("sub", "__sub__", "rsub", "abs") else result
+mode = Mode()
+mode.__enter__()
+"""
+    )
+
+
+@answer("harm", assignment="torch")
+def leaves_shared_tensors() -> str:
+    """Shares tensors with processes that it starts, by files and by memory, and does not wait for them."""
+    return (
+        TORCH_JUNK
+        + """
+import os
+import torch.multiprocessing as processes
+for strategy in ("file_system", "file_descriptor"):
+    try:
+        processes.set_sharing_strategy(strategy)
+        kept = [torch.ones(1000).share_memory_() for _ in range(20)]
+        other = processes.get_context("fork").Process(target=__import__("time").sleep, args=(60,))
+        other.start()
+        print("LEAK: started a process;")
+    except (OSError, RuntimeError):
+        pass
+"""
+    )
+
+
+@answer("harm", assignment="torch")
+def builds_a_deep_graph() -> str:
+    """Returns the end of a graph of a million operations, and one that holds itself."""
+    return (
+        TORCH_JUNK
+        + """
+def causal_attention_torch(X, W_Q, W_K, W_V, causal=True):
+    out = X @ W_V
+    for _ in range(1_000_000):
+        out = out + 0
+    out.me = out
+    return out, X @ X.T
 """
     )
