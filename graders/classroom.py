@@ -80,6 +80,7 @@ def grade_class(
     # Where everyone has numbers of their own, those of another on the roster may have been copied.
     roster = [student for student, _ in course.hand_ins(exercise.slug)] if exercise.notebook else []
     verdicts: list[Verdict] = []
+    unexpected = functools.partial(_unexpected, exercise, released)
 
     with contextlib.ExitStack() as stack:
         marks = stack.enter_context(_marks(course, exercise))
@@ -98,7 +99,13 @@ def grade_class(
             progress(verdict, kept)
 
         def write(found: Received, graded: Graded) -> None:
-            _write(course, exercise, marks, found, graded)
+            try:
+                _write(course, exercise, marks, found, graded)
+            except (UsageError, OSError):  # no hand-in's fault: it would be the same for all
+                raise
+            except Exception as bug:  # one hand-in never stops the class
+                graded = unexpected(found, bug)
+                _write(course, exercise, marks, found, graded)
             note(graded.verdict, False)
 
         def received() -> Iterator[Received]:
@@ -114,7 +121,7 @@ def grade_class(
                     yield found
 
         ready = ahead.is_ready if ahead is not None else lambda: False
-        for found, graded in _results(received(), workers, ready, functools.partial(_unexpected, exercise, released)):
+        for found, graded in _results(received(), workers, ready, unexpected):
             write(found, graded)
     return sorted(verdicts, key=lambda verdict: verdict.student)
 

@@ -521,6 +521,25 @@ def test_pasted_pictures_are_kept_and_drawings_that_can_run_are_not():
     assert cell_of(take(notebook), "explain")["attachments"] == {"a.png": {"image/png": "aGk="}}
 
 
+def test_a_picture_that_is_no_base64_is_left_out():
+    """Half a character in it is legal JSON, and could not be written again; nor is anything else of it a picture."""
+    notebook = solved()
+    explain = next(cell for cell in notebook["cells"] if cell["id"] == "explain")
+    explain["attachments"] = {"a.png": {"image/png": "\ud800"}, "b.png": {"image/png": "<b>"}}
+    assert "attachments" not in cell_of(take(notebook), "explain")
+
+
+def test_a_cell_full_of_data_is_refused_and_a_photograph_in_a_text_is_not():
+    """Every cell is read many times, and the class waits; some editors write a picture into the text."""
+    notebook = solved()
+    notebook["cells"].append({"cell_type": "markdown", "metadata": {}, "source": "x" * 3_000_000})
+    tidy(notebook)
+    notebook["cells"][-1]["source"] *= 6
+    assert "text cells hold" in refusal(tidy, notebook)
+    notebook["cells"][-1] = {"cell_type": "code", "metadata": {}, "source": "x = 1\n" * 400_000}
+    assert "take out the data" in refusal(tidy, notebook)
+
+
 # --- rebuild ----------------------------------------------------------------------------------------------------------
 
 

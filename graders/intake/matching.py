@@ -104,7 +104,7 @@ def _by_definition(match: Match) -> None:
         for name in answers_of(cell)
     }
     for index, cell in enumerate(match.submitted):
-        names = [name for name in wanted if name in defined(cell["source"])] if index not in match.of else []
+        names = wanted.keys() & defined(cell["source"]) if index not in match.of else ()
         if names:
             match.of[index] = min(wanted[name] for name in names)
             words = "nbgrader metadata missing; recognised by what the cell defines"

@@ -27,10 +27,15 @@ MAX_PARTS = 5_000_000
 """Lists and objects in one file: an empty list is 3 bytes of JSON and some 70 in memory, so bytes bound little."""
 
 MAX_CELLS = 5000
+MAX_CODE, MAX_PROSE = 2 * 2**20, 16 * 2**20
+"""Characters in all code cells and in all others together, each of which is read many times, here and for messages. The
+course's notebooks have at most 50,000; prose may hold a photograph, as some editors write it. A cell of 4 MB could not
+be sent to the sandbox anyway."""
 
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?=[ \r\n]|\Z)", re.MULTILINE)
 IMAGES = ("image/png", "image/jpeg", "image/gif")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)
 # Bytes that are not UTF-8 come out of "surrogateescape" as U+DC80…U+DCFF; Windows-1252 leaves five of them undefined.
 WINDOWS_1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
 
@@ -163,6 +168,8 @@ def tidy(notebook: Any) -> tuple[Notebook, list[Finding]]:
     for number, cell in enumerate(notebook["cells"], start=1):
         note = partial(_note, repaired, number)
         cells += [_tidy_cell(cell, note)] if isinstance(cell, dict) else note("not a cell, left out")
+    _check_size([cell for cell in cells if cell["cell_type"] == "code"], MAX_CODE, "code")
+    _check_size([cell for cell in cells if cell["cell_type"] != "code"], MAX_PROSE, "text")
     _unique_ids(cells, repaired)
     tidied = {"cells": cells, "metadata": _course(notebook), "nbformat": 4, "nbformat_minor": 5}
     return tidied, [_repair(words, numbers) for words, numbers in repaired.items()]
@@ -185,6 +192,13 @@ def _check_shape(notebook: Any) -> None:
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
         raise NotGradable("nbformat-3", "saved in nbformat 3, from before 2015; open it in JupyterLab and save it")
     raise NotGradable("not-a-notebook", "the file has no list of cells, so it is not a notebook")
+
+
+def _check_size(cells: list[Cell], most: int, kind: str) -> None:
+    size = sum(len(cell["source"]) for cell in cells)
+    if size > most:
+        words = f"its {kind} cells hold {size} characters, of which {most} would be read; take out the data in them"
+        raise NotGradable("oversized", words)
 
 
 def _course(notebook: Notebook) -> dict[str, Any]:
@@ -259,11 +273,15 @@ def _images(attachments: Any) -> dict[str, dict[str, str]]:
     if not isinstance(attachments, dict):
         return {}
     kept = {
-        name: {mime: bundle[mime] for mime in IMAGES if isinstance(bundle.get(mime), str)}
+        name: {mime: bundle[mime] for mime in IMAGES if _is_base64(bundle.get(mime))}
         for name, bundle in attachments.items()
         if isinstance(bundle, dict) and name.isprintable()
     }
     return {name: bundle for name, bundle in kept.items() if bundle}
+
+
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, str) and BASE64.fullmatch(value) is not None
 
 
 def _unique_ids(cells: list[Cell], repaired: Repairs) -> None:

@@ -107,6 +107,40 @@ def test_folder_whose_name_is_no_text_stops_nobody(course_of):
     assert set(marks_in(course, SHAPES).values()) == {verdicts[0].max_score}
 
 
+def test_hand_in_that_cannot_be_written_stops_nobody(course_of, monkeypatch):
+    """What is wrong with one is found at the very end at the latest: it is not graded, and the class goes on."""
+    course = course_of(SHAPES)
+    for student in ("a", "b", "c"):
+        hand_in(course, student, SHAPES, solved(SHAPES))
+    real = classroom.write_feedback
+
+    def write_unless_graded(course, graded, *rest):
+        if graded.verdict.student == "b" and graded.verdict.graded:
+            "\ud800".encode()
+        return real(course, graded, *rest)
+
+    monkeypatch.setattr(classroom, "write_feedback", write_unless_graded)
+    verdicts = {v.student: v for v in grade_class(course, load_exercise(SHAPES))}
+    assert {name: v.score for name, v in verdicts.items()} == {"a": 20.0, "b": 0.0, "c": 20.0}
+    assert marks_in(course, SHAPES) == {"a": 20.0, "b": 0.0, "c": 20.0}
+    assert "UnicodeEncodeError" in verdicts["b"].findings[0].message
+    again = grade_class(course, load_exercise(SHAPES))
+    assert [v.graded for v in again] == [True, False, True]
+
+
+def test_a_disk_that_is_full_ends_the_run(course_of, monkeypatch):
+    """It is no hand-in's fault, and nobody gets a zero for it."""
+    course = course_of(SHAPES)
+    hand_in(course, "a", SHAPES, solved(SHAPES))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(classroom, "write_feedback", full)
+    with pytest.raises(OSError, match="No space"):
+        grade_class(course, load_exercise(SHAPES))
+
+
 def test_second_run_skips_what_is_done_and_force_does_not(course_of):
     """An unchanged hand-in is kept; a changed one, or --force, is graded again, on the same hidden inputs."""
     course = course_of(SHAPES)
