@@ -8,6 +8,7 @@ named. Where no single one does, pairs of a family's faults are tried in the sam
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -64,14 +65,26 @@ class Earlier:
         return [part for part in idea.parts or (idea,) if part.id not in self.named]
 
 
+class OutOfTime(Exception):
+    """Explaining a failure took longer than it may."""
+
+
 def explain(
-    exercise: Exercise, check: Check, seed: int, trace: Trace, earlier: Earlier | None = None
+    exercise: Exercise,
+    check: Check,
+    seed: int,
+    trace: Trace,
+    earlier: Earlier | None = None,
+    seconds: float = math.inf,
 ) -> list[Misconception]:
     """The misconceptions that reproduce `trace`, which failed `check` on the inputs of `seed`; likeliest first.
 
     A pair comes as one Misconception with two `parts`, and only where no single one explains the trace. What `earlier`
     checks found decides between ideas that are alike in this one, and an error alone is no evidence against it.
+
+    Raises OutOfTime, at the next idea, after `seconds` of work: what a student sent may take long to compare.
     """
+    until = time.thread_time() + seconds
     earlier = earlier or Earlier()
     if trace and trace[-1].error is not None and trace[-1].error[0] in NOTHING_TO_EXPLAIN:
         return []
@@ -79,7 +92,7 @@ def explain(
     found = named_by_check(exercise, check, seed, trace)
     called = {seen.name for seen in trace}
     singles = [idea for idea in exercise.misconceptions.values() if idea.replaces in called and idea not in found]
-    again = _Again(exercise, check, seed, trace, right)
+    again = _Again(exercise, check, seed, trace, right, until)
     reproduced = again.reproduced_by(singles)
     refuted = {idea.id for idea in reproduced if earlier.refutes(idea)}
     found += [idea for idea in reproduced if idea.id not in refuted]
@@ -132,8 +145,9 @@ def _pair(exercise: Exercise, one: Misconception, other: Misconception, answer: 
 class _Again:
     """One failed check, to be run again with wrong references."""
 
-    def __init__(self, exercise: Exercise, check: Check, seed: int, trace: Trace, right: Trace) -> None:
+    def __init__(self, exercise: Exercise, check: Check, seed: int, trace: Trace, right: Trace, until: float) -> None:
         self.exercise, self.check, self.seed, self.trace, self.right = exercise, check, seed, trace, right
+        self.until = until
 
     def reproduced_by(self, ideas: Sequence[Misconception]) -> list[Misconception]:
         """Those of `ideas` that give the trace."""
@@ -166,6 +180,8 @@ class _Again:
         return replay(self.exercise, self.check, self.seed, idea)
 
     def _reproduces(self, idea: Misconception, alike: Alike | None = None) -> bool:
+        if time.thread_time() > self.until:
+            raise OutOfTime
         alike = alike or _same_observation
         wrong = replay(self.exercise, self.check, self.seed, idea, like=self.trace, alike=alike)
         return same_trace(wrong, self.trace, alike) and not same_trace(wrong, self.right[: len(wrong)], alike)
@@ -369,6 +385,11 @@ def same(left: Any, right: Any) -> bool:
     return _same_arrays(left, right)
 
 
+def _length(value: Any) -> int:
+    """Of the first axis; 0 for what has none."""
+    return len(value) if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim) else 0
+
+
 def _ragged(value: Any) -> bool:
     """A sequence that is not simply an array written as a list."""
     if not isinstance(value, (list, tuple)):
@@ -379,6 +400,8 @@ def _ragged(value: Any) -> bool:
 
 
 def _same_arrays(left: Any, right: Any) -> bool:
+    if _length(left) != _length(right):
+        return False  # before a list of any length becomes an array
     try:
         a, b = np.asarray(left), np.asarray(right)
     except ValueError:

@@ -21,6 +21,7 @@ from graders.invariants import broken
 from graders.learned import behind
 from graders.memory import bounded_memory
 from graders.reports.message import message_for
+from graders.reports.quote import own_type
 from graders.sandbox.box import Sandbox, Stopped
 from graders.sandbox.session import CellRun, Session
 from graders.student import Observation, Student, StudentError
@@ -46,6 +47,9 @@ class Job:
 
 DIAGNOSIS_SECONDS = 8.0
 """Work spent on explaining one hand-in's failures: an answer that nothing explains must not hold up a class."""
+
+MOST_AXES = 64
+"""Of a shape in a verdict, as NumPy's arrays have at most; a student who is asked for shapes may name a longer one."""
 
 LEARNED_SECONDS = 20.0
 """Time for learned answers within that, which may sleep: they were students' once."""
@@ -131,7 +135,11 @@ def _raised(sources: Sequence[str], runs: Sequence[CellRun]) -> dict[str, str]:
         for output in run.outputs
         if output["output_type"] == "error" and output["ename"] != "NotImplementedError"
     ]
-    return {name: type for source, type in ended for name in defined(source)}
+    # The name of an error is text of theirs, and may be made where hidden inputs are seen.
+    typed = "\n".join(sources)
+    return {
+        name: own_type(type, typed) or "an exception of its own" for source, type in ended for name in defined(source)
+    }
 
 
 _STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}
@@ -168,7 +176,7 @@ def _explained(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            named = explain(job.exercise, check, job.seed, student.trace, told.earlier)
+            named = explain(job.exercise, check, job.seed, student.trace, told.earlier, told.left)
             told.earlier.note(check.id, [part.id for idea in named[:1] for part in idea.parts or (idea,)])
             return named, [] if named or status == "error" else list(broken(job.exercise, check, job.seed, student))
     except Exception:  # a diagnosis that fails costs the student its words, never their marks
@@ -178,7 +186,7 @@ def _explained(
 
 
 def _shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    return None if shape is None else tuple(int(size) for size in shape)
+    return None if shape is None or len(shape) > MOST_AXES else tuple(int(size) for size in shape)
 
 
 def _result(

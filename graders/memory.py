@@ -7,7 +7,7 @@ import resource
 import threading
 from collections.abc import Iterator
 
-MOST = 4 << 30
+MOST = 2 << 30
 """Bytes beyond what a process has when it begins to judge."""
 
 _changing = threading.Lock()

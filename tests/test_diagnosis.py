@@ -16,7 +16,7 @@ import torch
 from course.instances import instance
 from graders import counterexample
 from graders.authoring import TOLERANCE, CheckFailed, Exercise, ExerciseError, UsageError, load_exercise
-from graders.diagnosis import Earlier, explain, pairs, replay, same_trace
+from graders.diagnosis import Earlier, OutOfTime, explain, pairs, replay, same, same_trace
 from graders.grading import Job, Told, judge
 from graders.invariants import broken
 from graders.sandbox.box import Sandbox
@@ -85,6 +85,25 @@ def test_pair_is_named_whatever_the_function():
         wrong = EXERCISE.families[name](scaling="none", roles="KKV")
         named = ideas(name, wrong, f"{family}_values")
         assert named == [f"{family}_forgets_scale+{family}_compares_keys"]
+
+
+def test_explaining_ends_when_its_time_is_over():
+    """Numbers that take long to compare cost a student the name of the idea, and the class no minutes."""
+    student, _ = judged(FUSED, by_hand(axis=-2), "fused_values")
+    check = EXERCISE.checks["fused_values"]
+    with pytest.raises(OutOfTime):
+        explain(EXERCISE, check, 0, student.trace, seconds=0)
+    session = SimpleNamespace(perform=LocalStudent({**EXERCISE.references, FUSED: by_hand(axis=-2)})._perform)
+    result, _ = judge(Job(EXERCISE, "", (), seed=0), check, session, Told(left=1e-9))
+    assert (result.status, result.misconceptions) == ("failed", ())
+
+
+@pytest.mark.parametrize("value", [[[1.0, 2.0]], [["x", 1.0]], np.ones((1, 2)), np.ones(()), 3, "x"])
+def test_values_of_other_lengths_are_not_the_same(value):
+    """An axis of one is an axis, and a number is no list of one."""
+    assert same(value, value)
+    assert not same(value, [value])
+    assert not same([value], value)
 
 
 def test_single_idea_is_tried_first():

@@ -96,13 +96,20 @@ def _words(source: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", source))
 
 
+MOST_COMPARED = 20_000_000
+"""Characters of a text, times strings that are looked for in it."""
+
+
 def without_foreign(text: str, trace: Sequence[Observation], typed: str) -> str:
     """`text` without the strings that came back from the student's process, except those that occur in `typed`.
 
-    A check may say "your dict holds X, Y": the keys are the student's, and `{repr(inputs): 1}` is a dict too.
+    A check may say "your dict holds X, Y": the keys are the student's, and `{repr(inputs): 1}` is a dict too. Where
+    there is too much to look through, nothing of it is repeated.
     """
-    words = _words(typed)
-    for foreign in sorted(set(_texts(trace)), key=len, reverse=True):
+    words, theirs = _words(typed), set(_texts(trace))
+    if len(theirs) * len(text) > MOST_COMPARED:
+        return HIDDEN
+    for foreign in sorted(theirs, key=len, reverse=True):
         # A check may have written {key!r}, where line breaks and quotes look otherwise.
         for spelling in {foreign, repr(foreign)[1:-1]}:
             if spelling and spelling in text and not all(known(word, words) for word in re.findall(r"\w+", foreign)):

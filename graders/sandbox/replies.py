@@ -122,9 +122,9 @@ def _json(value: Any, depth: int = 0) -> Any:
 
 
 def size(tree: Any) -> int:
-    """About as many bytes as `tree` takes in a notebook."""
+    """About as many bytes as `tree` takes: its text in a notebook, and what holds it together in memory."""
     if isinstance(tree, dict):
-        return sum(len(key) + size(value) for key, value in tree.items())
+        return 64 + sum(16 + len(key) + size(value) for key, value in tree.items())
     if isinstance(tree, list):
-        return sum(2 + size(item) for item in tree)
+        return 64 + sum(8 + size(item) for item in tree)
     return len(tree) if isinstance(tree, str) else 8

@@ -97,6 +97,31 @@ def test_answer_cell_that_raises_is_told_from_one_that_is_empty(course_of, slug,
     assert "not attempted" not in verdict.to_json()
 
 
+def test_name_of_an_error_that_was_made_at_run_time_is_not_repeated(course_of):
+    """It is text of the student's code, which sees hidden inputs."""
+    course = course_of(DERIVE)
+    notebook = solved(DERIVE, "ada")
+    (answer,) = (cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade_id") == "scores")
+    answer["source"] = "def fail():\n    raise type('<i>' + 'ma' + 'de', (Exception,), {})\nscores = fail()"
+    hand_in(course, "ada", DERIVE, notebook)
+    (verdict,) = grade_class(course, load_exercise(DERIVE))
+    assert "its cell raised an exception of its own" in verdict.to_json()
+    assert "<i>" not in verdict.to_json()
+
+
+def test_shape_of_many_axes_is_not_kept(course_of):
+    """Asked for shapes, one may name any: the report is for people."""
+    course = course_of(SHAPES)
+    notebook = solved(SHAPES)
+    (answer,) = (cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("solution"))
+    names = "X_q X_kv W_Q W_K W_V Q K V scores weights output"
+    answer["source"] = f"def {SHAPES}(*sizes): return dict.fromkeys({names!r}.split(), (7,) * 9000)"
+    hand_in(course, "a", SHAPES, notebook)
+    (verdict,) = grade_class(course, load_exercise(SHAPES))
+    assert verdict.score == 0
+    assert len(verdict.to_json()) < 20_000
+
+
 def test_folder_whose_name_is_no_text_stops_nobody(course_of):
     """An archive may name a student's folder by bytes that are no UTF-8; a gradebook holds text."""
     course = course_of(SHAPES)

@@ -120,6 +120,14 @@ def test_text_that_a_check_wrote_as_repr_is_hidden_too():
     assert without_foreign(f"no entry {key!r}", student.trace, SOURCE) == "no entry '…'"
 
 
+def test_where_there_is_too_much_to_look_for_nothing_is_repeated():
+    """Thousands of strings in a text of megabytes would be minutes of work for a message of a line."""
+    student = LocalStudent({"f": lambda: [f"-{n}" for n in range(10_000)]})
+    student.f()
+    assert without_foreign("-" * 1_000_000, student.trace, SOURCE) == "…"
+    assert without_foreign("found -12 there", student.trace, SOURCE) != "found -12 there"
+
+
 def _told(seen: Observation) -> str:
     value = seen.value[0] if isinstance(seen.value, list) else seen.value
     if isinstance(value, dict):

@@ -277,6 +277,17 @@ def test_outputs_of_all_cells_have_a_bound(sandbox: Sandbox, monkeypatch: pytest
     assert printed(quiet) == ""
 
 
+def test_metadata_of_nothing_but_structure_weighs_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects within objects have no text of their own, and take memory all the same."""
+    nest: dict[str, object] = {}
+    for _ in range(26):
+        nest = {"": nest}
+    shown = {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {"a": [nest] * 3500}}
+    assert replies.outputs({"outputs": [shown]}, 200_000) == [replies.CUT]
+    shown["metadata"] = {"a": [[]] * 200_000}
+    assert replies.outputs({"outputs": [shown]}, 200_000) == [replies.CUT]
+
+
 def test_printing_in_a_call_costs_nothing(sandbox: Sandbox) -> None:
     """A right function that prints without measure is right; nothing of it is kept."""
     with Session(sandbox, ["def good():\n    for _ in range(50): print('x' * 100_000)\n    return 1"]) as session:

@@ -372,6 +372,9 @@ HEADERS = {
     "a module with an infinite size": b'{"$": "module", "type": "M", "parameters": {}, "sizes": {"a": 1e999}}',
     "a description without text": {"$": "other", "type": "O"},
     "a description of a list": {"$": "other", "type": "O", "text": ["x"]},
+    "a list of too many parts": [0] * (wire.MAX_NODES + 1),
+    "a map of too many parts": {"$": "map", "items": [[str(n), 0] for n in range(wire.MAX_NODES + 1)]},
+    "lists of too many parts": [[0] * 1000] * (wire.MAX_NODES // 1000),
     "texts that would make a large array": ["x" * 1_000_000, *["y"] * 10_000],
     "texts that would make a large array, apart": [["x" * 1_000_000], [["y"]] * 10_000],
 }

@@ -356,7 +356,7 @@ _AS_THEY_ARE = frozenset([int, float, bool, type(None)])
 class _Decoder:
     def __init__(self, arrays: dict[str, np.ndarray], tensors: bool) -> None:
         self.arrays, self.tensors = arrays, tensors
-        self.listed = self.longest = self.keys = 0
+        self.listed = self.longest = self.keys = self.nodes = 0
 
     def tree(self, node: Any, depth: int = 0) -> Any:
         if depth > 4 * MAX_DEPTH:
@@ -367,9 +367,16 @@ class _Decoder:
             return self._tagged(node, depth + 1)
         return _text(node) if isinstance(node, str) else node
 
+    def _count(self, nodes: int) -> None:
+        """Every part is looked at many times, and only an honest sender counts them."""
+        self.nodes += nodes
+        if self.nodes > MAX_NODES:
+            raise BadFrame(f"more than {MAX_NODES} parts")
+
     def _list(self, items: Any, depth: int) -> list:
         if type(items) is not list:
             raise BadFrame("no list where one belongs")
+        self._count(len(items))
         values = [item if type(item) in _AS_THEY_ARE else self.tree(item, depth) for item in items]
         # Whoever makes an array of a list of texts pays for each as for the longest: 4 MB could ask for 40 GB.
         self.listed += len(values)
@@ -401,6 +408,7 @@ class _Decoder:
         return tuple(self._list(node["items"], depth))
 
     def _map(self, node: dict, depth: int) -> dict:
+        self._count(len(node["items"]))
         return {self._key(key, depth): self.tree(value, depth) for key, value in node["items"]}
 
     def _key(self, node: Any, depth: int) -> Any:
@@ -418,6 +426,7 @@ class _Decoder:
         return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[node["value"]]
 
     def _structure(self, node: dict, depth: int) -> Structure:
+        self._count(len(node["fields"]))
         fields = {_text(name)[:80]: self.tree(value, depth) for name, value in node["fields"].items()}
         items = None if node["items"] is None else tuple(self._list(node["items"], depth))
         return Structure(_name(node), fields, items)
