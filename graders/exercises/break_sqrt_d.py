@@ -314,7 +314,9 @@ def arguments_stay_as_they_are(student: Student, rng: np.random.Generator) -> No
     try:
         expect_unchanged(case[:3], seen.arguments[:3], names=("q", "k", "g"))
     except CheckFailed as failure:
-        divided = np.allclose(seen.arguments[0] * np.sqrt(case.q.shape[1]), case.q)
+        left = seen.arguments[0] if seen.arguments else None
+        same_shape = isinstance(left, np.ndarray) and left.shape == case.q.shape
+        divided = same_shape and np.allclose(left * np.sqrt(case.q.shape[1]), case.q)
         failure.misconception = "divides_in_place" if divided else ""
         raise
     case = inputs.whole_numbers(rng, 6, 7, scaled=True)
@@ -367,8 +369,16 @@ def named_by_claim(name: str, claim: float) -> str:
 
 
 def mean_of(student: Student, rng: np.random.Generator, name: str, *, scaled: bool) -> float:
-    """The mean over ten fresh draws of one of the student's numbers."""
-    return float(np.mean([statistics(student, inputs.fresh(rng, scaled=scaled))[name] for _ in range(10)]))
+    """The mean over ten fresh draws of one of the student's numbers, if it is measured: draw by draw another one."""
+    cases = [inputs.fresh(rng, scaled=scaled) for _ in range(10)]
+    found = [statistics(student, case)[name] for case in cases]
+    if len(set(found)) == 1:
+        raise CheckFailed(
+            f"your own function does not bear out a claim: its {name} is the same on ten fresh draws", got=found[0]
+        )
+    if not near(name, statistics(student, cases[0])[name], found[:1]):
+        raise CheckFailed(f"your own function does not bear out a claim: its {name} is another when a draw is repeated")
+    return float(np.mean(found))
 
 
 def ratio(student: Student, rng: np.random.Generator) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from cases import break_sqrt_d_right, break_sqrt_d_wrong
 
 from graders.authoring import CheckFailed, load_exercise
 from graders.diagnosis import explain
-from graders.student import LocalStudent, StudentError
+from graders.exercises import _score_inputs as inputs
+from graders.student import LocalStudent, Observation, StudentError
 
 EXERCISE = load_exercise("break_sqrt_d")
 SEEDS = range(20)
@@ -160,6 +162,36 @@ def test_claim_that_ones_own_function_contradicts_earns_nothing(check, answer):
     found = failure(notebook(score_statistics=getattr(break_sqrt_d_wrong, answer)), check)
     assert found is not None
     assert "does not bear out" in found.what
+
+
+def _in_the_bands(q, k, g, scaled):
+    return {"std": 1.0, "one_hot": 0.55, "entropy": 3.7 if scaled else 0.2, "grad_median": 1.0 if scaled else 0.02}
+
+
+NOISE = np.random.default_rng(0)
+
+
+def _in_the_bands_by_chance(q, k, g, scaled):
+    return {name: value * NOISE.uniform(0.99, 1.01) for name, value in _in_the_bands(q, k, g, scaled).items()}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [(_in_the_bands, "same on ten fresh draws"), (_in_the_bands_by_chance, "draw is repeated")]
+)
+@pytest.mark.parametrize("check", CLAIM_CHECKS)
+def test_function_that_says_what_was_claimed_measures_nothing(check, answer, words):
+    """The bands stand in the literature: whoever returns a number from them has not measured it."""
+    assert words in failure(notebook(score_statistics=answer), check).what
+
+
+@pytest.mark.parametrize("argument", [None, [1.0], {"a": 1}])
+def test_argument_that_became_something_else_is_a_changed_one(argument):
+    """What comes back for an argument is the student's process's word."""
+    case = inputs.plain(np.random.default_rng(0), 5, 8, scaled=True)
+    seen = Observation("score_statistics", EXERCISE.references["score_statistics"](*case), (argument, case.k, case.g))
+    student = SimpleNamespace(observe=lambda *_: seen)
+    with pytest.raises(CheckFailed):
+        EXERCISE.checks["arguments_stay_as_they_are"](student, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cases import derive_by_hand_right, derive_by_hand_wrong
 from course.instances import instance
 from graders.authoring import CheckFailed, load_exercise
 from graders.diagnosis import explain
-from graders.exercises.derive_by_hand import STAGES, notebook
+from graders.exercises.derive_by_hand import STAGES, attempts, notebook
 from graders.student import LocalStudent, StudentError
 
 EXERCISE = load_exercise("derive_by_hand")
@@ -130,6 +130,23 @@ def test_rounded_weights_are_no_mistake():
     assert outcome(names, "output") == "full marks, carried: this is right for your own weights (they are rounded)"
 
 
+def test_stage_of_many_entries_is_no_start_for_a_later_one():
+    """What is tried on it may be many times as large: 15 million numbers would become gigabytes."""
+    names = written_by(derive_by_hand_wrong.no_scale, "ada") | {"scores": np.zeros((200, 1, 1), np.int8)}
+    assert "the shape of scores is wrong" in outcome(names, "scores").what
+    assert named({**names, "weights": np.full((3, 3), 7.0)}, "weights") == []
+    student = LocalStudent(names, id="ada")
+    assert set(attempts(student, "weights")) == {"raw_scores", "weights"}
+
+
+@pytest.mark.parametrize("strange", [3.0, [1.0, 2.0], [[[1.0]]]])
+def test_stage_of_another_shape_breaks_no_later_check(strange):
+    """A later stage is judged without it, whatever ideas are tried on it."""
+    names = written_by(derive_by_hand_wrong.no_scale, "ada") | {"scores": strange, "weights": np.full((3, 3), 7.0)}
+    for stage in ("scores", "weights", "output"):
+        assert isinstance(outcome(names, stage), (CheckFailed, str))
+
+
 @pytest.mark.parametrize("case", ["uniform", "copies_values"])
 def test_guarded_stage_is_given_no_false_name(case):
     """What follows from the stage before and is barred by a guard is no misconception, although some look alike."""
@@ -141,6 +158,10 @@ def test_guarded_stage_is_given_no_false_name(case):
     [
         ("zeros_everywhere", "scores", "nothing is carried because your raw_scores are all equal"),
         ("uniform", "output", "nothing is carried because your weights are all equal"),
+        ("almost_nothing", "scores", "nothing is carried because your raw_scores are almost zero"),
+        ("almost_nothing", "weights", "nothing is carried because your scores are almost all equal"),
+        ("almost_nothing", "output", "nothing is carried because your weights are almost all equal"),
+        ("far_apart", "weights", "so far apart that each row of weights is all or nothing"),
         ("copies_downwards", "weights", "nothing is carried because weights is a copy of scores"),
         ("copies_values", "output", "nothing is carried because output is a copy of V"),
         ("infinite_scores", "weights", "weights is not finite"),

@@ -287,3 +287,11 @@ def test_single_array_where_a_pair_belongs_is_told_so(name):
     """The message asks for (output, weights); it does not count rows."""
     _, failure, _ = failures(name, lambda *arguments: EXERCISE.references[name](*arguments)[0], 0)[0]
     assert failure.expected == "a pair (output, weights)"
+
+
+@pytest.mark.parametrize("value", [([1.0, [2.0]], np.ones(3)), ([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]])])
+def test_pair_of_rows_of_different_lengths_is_a_wrong_answer(value: Any) -> None:
+    """Whatever comes back, the check judges it; it is not the check that breaks."""
+    student = LocalStudent({**EXERCISE.references, "fused_self_attention": lambda *_: value})
+    with pytest.raises(CheckFailed):
+        EXERCISE.checks["fused_values"](student, EXERCISE.rng("fused_values", 0))

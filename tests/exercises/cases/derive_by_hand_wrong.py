@@ -31,6 +31,8 @@ EARNED = {
     "features_compared": (0, 0, 0, 0),
     "typing_slip": (5, 5, 0, 5),
     "zeros_everywhere": (0, 0, 0, 0),
+    "almost_nothing": (0, 0, 0, 0),
+    "far_apart": (0, 5, 0, 5),
     "copies_downwards": (0, 0, 0, 0),
     "copies_values": (5, 5, 0, 0),
     "infinite_scores": (5, 0, 0, 0),
@@ -142,6 +144,18 @@ def hard_maximum(Q, K, V):
 # The same weight for all: nothing is carried from a matrix whose entries are equal | M14
 def uniform(Q, K, V):
     return _from_raw(Q @ K.T, V, weights=np.full((3, 3), 1 / 3))
+
+
+# Numbers from which every step gives what it gives without computing, up to rounding | ours
+def almost_nothing(Q, K, V):
+    raw_scores = [[0.0101, 0, 0]] * 3
+    weights = [[0.3405, 0.3273, 0.3322]] * 3
+    return {"raw_scores": raw_scores, "scores": raw_scores, "weights": weights, "output": [V.mean(axis=0)] * 3}
+
+
+# Numbers whose softmax anybody can say | ours
+def far_apart(Q, K, V):
+    return _from_raw(np.array([[1000.0, 0, 0]] * 3), V)
 
 
 # Exponentials that were not divided | ours
