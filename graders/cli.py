@@ -244,12 +244,13 @@ def learn(slug: str, answer: Path, id: str | None, sentence: str | None, hint: s
     from graders.learn import CALL_SECONDS, examine
     from graders.learn import learn as keep
     from graders.learned import behind, shown
+    from graders.memory import bounded_memory
     from graders.sandbox.box import Limits, Sandbox
     from graders.single import read_answer
 
     exercise = load_exercise(slug)
     source = read_answer(answer)
-    with Sandbox(exercise.uses, Limits(call=CALL_SECONDS)) as walls, behind(walls):
+    with Sandbox(exercise.uses, Limits(call=CALL_SECONDS)) as walls, behind(walls), bounded_memory():
         found = examine(exercise, source)
         click.echo(f"{found.replaces} first fails {found.first_fails}: {found.what}")
         told = _asked_for({"id": id, "sentence": sentence, "hint": hint})
