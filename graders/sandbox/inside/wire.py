@@ -7,6 +7,7 @@ description (`Other`) that equals nothing. Both ends use this module, so a value
 
 from __future__ import annotations
 
+import enum
 import functools
 import json
 import math
@@ -219,7 +220,9 @@ class _Encoder:
     def _instance(self, value: Any, depth: int) -> Any:
         if isinstance(value, type) or callable(value) or type(value).__module__ == "builtins":
             return _other(value)
-        names = [name for name in dir(value) if not name.startswith("_")][:MAX_FIELDS]
+        # Whether the other members are among a member's names differs between Pythons.
+        listed = ("name", "value") if isinstance(value, enum.Enum) else dir(value)
+        names = [name for name in listed if not name.startswith("_")][:MAX_FIELDS]
         seen = {name: getattr(value, name, None) for name in names}
         fields = {name: item for name, item in seen.items() if not callable(item)}
         return self._structure(value, fields, depth) if fields else _other(value)
