@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import multiprocessing
 import os
 import shutil
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from graders import history
+from graders import history, returning
 from graders.ahead import SandboxAhead, modules_for
 from graders.authoring import Exercise, UsageError
 from graders.build import dumps_by_cell, expect_instances, load, write_whole
@@ -37,7 +38,7 @@ from graders.verdict import Finding, Verdict
 class Received:
     """One student's folder, as intake found it: a job, or the finding that says why there is none.
 
-    `before` is the verdict of an earlier run.
+    `before` is the verdict of an earlier run, `secret` what nbgrader gives the page back by.
     """
 
     student: str
@@ -46,6 +47,7 @@ class Received:
     before: Verdict | None = None
     job: HandInJob | None = None
     problem: Finding | None = None
+    secret: str = ""
 
 
 Progress = Callable[[Verdict, bool], None]
@@ -192,7 +194,9 @@ def _receive(
 ) -> Received:
     timestamp, findings = submitted_at(folder)
     before = history.verdict_in(course.folder("autograded") / student / exercise.slug)
-    found = Received(student, timestamp, tuple(findings), before)
+    found = Received(
+        student, timestamp, tuple(findings), before, secret=returning.small_text(folder / returning.SECRET)
+    )
     try:
         hand_in = receive(folder, exercise.slug, released)
     except NotGradable as problem:
@@ -220,6 +224,9 @@ _sandbox: Sandbox
 
 ENOUGH = 16
 """Hand-ins that wait for a worker, so that there is time to write those that are done; or that wait to be written."""
+
+MOST_WAITING = 128 << 20
+"""Characters in hand-ins that wait for a worker: photographs of a whole class would fill this process's memory."""
 
 
 def _set_sandbox(sandbox: Sandbox, parent: int) -> None:
@@ -333,28 +340,26 @@ def _first_results(
 ) -> Generator[tuple[Received, Graded], None, list[Received]]:
     """Results as they are done; in the end, the hand-ins that came to nothing, in the order of being handed out."""
     waiting: list[Received] = []
-    handed_out: list[Received] = []
-    given: dict[Future[Graded], int] = {}
-    lost: list[int] = []
+    given: dict[Future[Graded], tuple[int, Received]] = {}
+    lost: list[tuple[int, Received]] = []
+    numbers = itertools.count()
 
     def hand_out() -> None:
         for found in waiting:
             assert found.job is not None
-            number = len(handed_out)
-            handed_out.append(found)
+            number = next(numbers)
             try:
-                given[workers().submit(found.job)] = number
+                given[workers().submit(found.job)] = number, found
             except BrokenExecutor:
-                lost.append(number)
+                lost.append((number, found))
         waiting.clear()
 
     def taken(future: Future[Graded]) -> Iterator[tuple[Received, Graded]]:
-        number = given.pop(future)
-        found = handed_out[number]
+        number, found = given.pop(future)
         try:
             yield found, future.result()
         except BrokenExecutor:
-            lost.append(number)
+            lost.append((number, found))
         except UsageError:  # no hand-in's fault: it would be the same for all
             raise
         except Exception as bug:  # one hand-in never stops the class
@@ -362,8 +367,12 @@ def _first_results(
 
     for found in received:
         waiting.append(found)
-        if ready():
+        large = sum(map(_weight, waiting)) > MOST_WAITING
+        if large or ready():
             hand_out()
+        while sum(_weight(found) for _, found in given.values()) > MOST_WAITING:
+            for future in wait(given, return_when=FIRST_COMPLETED).done:
+                yield from taken(future)
         done = [future for future in given if future.done()]
         if len(done) >= ENOUGH or len(given) - len(done) >= ENOUGH:
             for future in done:
@@ -371,7 +380,13 @@ def _first_results(
     hand_out()
     for future in as_completed(list(given)):
         yield from taken(future)
-    return [handed_out[number] for number in sorted(lost)]
+    return [found for _, found in sorted(lost, key=lambda one: one[0])]
+
+
+def _weight(found: Received) -> int:
+    """Characters of a hand-in: pictures, for the most part."""
+    assert found.job is not None
+    return found.job.weight
 
 
 def _unexpected(exercise: Exercise, released: Notebook, found: Received, bug: BaseException) -> Graded:
@@ -408,10 +423,13 @@ def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, gr
     history.keep(folder, graded.verdict)
     _emptied(folder)
     write_whole(folder / f"{slug}.ipynb", dumps_by_cell(graded.notebook))
-    if found.timestamp is not None:
-        (folder / "timestamp.txt").write_text(found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n")
+    time = "" if found.timestamp is None else found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n"
+    for name, text in ((returning.TIMESTAMP, time), (returning.SECRET, found.secret)):
+        if text:
+            (folder / name).write_text(text, encoding="utf-8")
     comments, penalty = marks.write(graded.verdict, found.timestamp, graded.answered)
-    write_feedback(course, graded, comments, penalty)
+    page = write_feedback(course, graded, comments, penalty)
+    returning.lay_beside(page, found.secret, time)
     write_whole(folder / VERDICT, graded.verdict.to_json())
 
 

@@ -6,6 +6,7 @@ machine.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import secrets
@@ -38,6 +39,13 @@ class HandInJob:
     reveal: bool = False
     aliases: tuple[str, ...] = ()
     classmates: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def weight(self) -> int:
+        """Characters in it, those of pictures included."""
+        cells = self.hand_in.notebook["cells"]
+        pictures = [data for cell in cells for kinds in cell.get("attachments", {}).values() for data in kinds.values()]
+        return sum(map(len, pictures)) + sum(len(cell["source"]) for cell in cells)
 
     @property
     def fingerprint(self) -> str:

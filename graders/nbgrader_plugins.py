@@ -17,7 +17,7 @@ from nbconvert.exporters import Exporter, NotebookExporter
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from graders import history
+from graders import history, returning
 from graders.ahead import modules_for
 from graders.authoring import ExerciseError, UsageError
 from graders.build import expect_instances, load
@@ -53,7 +53,10 @@ class IntakeExporter(NotebookExporter):
         """Rebuild the hand-in in `filename`, unless nbgrader is past sanitising."""
         if not getattr(self.parent, "_sanitizing", False):
             return super().from_filename(filename, resources, **kw)
-        slug = resources["nbgrader"]["assignment"]
+        student, slug = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
+        returning.clear(
+            _directory(self.parent, "autograded", student, slug), keep=(returning.TIMESTAMP, returning.SECRET)
+        )
         released = load(_directory(self.parent, "release", ".", slug) / f"{slug}.ipynb")
         notebook = _rebuilt(Path(filename).parent, slug, released)
         return self.from_notebook_node(notebook, resources, **kw)
@@ -154,6 +157,10 @@ class FeedbackExporter(Exporter):
             verdict = Verdict.from_json(path.read_text(encoding="utf-8"))
         except OSError:
             raise FileNotFoundError(f"{path} is missing: this hand-in was not graded by this course's grader") from None
+        folder = _directory(self.parent, "feedback", told["student"], told["assignment"])
+        secret, time = (returning.small_text(folder / name) for name in (returning.SECRET, returning.TIMESTAMP))
+        returning.clear(folder)
+        returning.lay_beside(folder / f"{told['assignment']}.html", secret, time)
         comments, manual = _by_hand(nb)
         page = feedback_page(verdict, answers_in(_as_dict(nb)), comments, told.get("late_penalty") or 0.0, manual)
         return page, resources

@@ -162,8 +162,9 @@ class Course:
         """The students whose hand-in of `slug` was collected, in order of id, each with its folder."""
         submitted = self.folder("submitted")
         found = sorted(path for path in submitted.iterdir() if (path / slug).is_dir()) if submitted.is_dir() else []
-        # A name that is no UTF-8 comes with half characters, which neither the gradebook nor a page can hold.
-        return [(path.name.encode("utf-8", "replace").decode(), path / slug) for path in found]
+        # A name that is no UTF-8 comes with half characters, which neither the gradebook nor a page can hold; spelled
+        # out, so that two names stay two.
+        return [(path.name.encode("utf-8", "backslashreplace").decode(), path / slug) for path in found]
 
     @property
     def db_url(self) -> str:

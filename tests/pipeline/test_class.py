@@ -20,6 +20,8 @@ from graders.authoring import UsageError, load_exercise, slugs
 from graders.build import load, write_source
 from graders.classroom import grade_class
 from graders.gradebook import Marks
+from graders.hand_in import job_for
+from graders.intake import receive
 from graders.releasing import release
 from graders.single import check_notebook
 from graders.verdict import Verdict
@@ -125,10 +127,10 @@ def test_shape_of_many_axes_is_not_kept(course_of):
 def test_folder_whose_name_is_no_text_stops_nobody(course_of):
     """An archive may name a student's folder by bytes that are no UTF-8; a gradebook holds text."""
     course = course_of(SHAPES)
-    for student in ("a", os.fsdecode(b"m\xff"), "z"):
+    for student in ("a", os.fsdecode(b"m\xff"), os.fsdecode(b"m\xfe"), "z"):
         hand_in(course, student, SHAPES, solved(SHAPES))
     verdicts = grade_class(course, load_exercise(SHAPES))
-    assert [verdict.student for verdict in verdicts] == ["a", "m?", "z"]
+    assert [verdict.student for verdict in verdicts] == ["a", r"m\udcfe", r"m\udcff", "z"]
     assert set(marks_in(course, SHAPES).values()) == {verdicts[0].max_score}
 
 
@@ -505,8 +507,59 @@ class Pool:
         return self.recovers
 
 
+class Named(str):
+    """A job that is a name."""
+
+    weight = 1
+
+
 def received(*students):
-    return [classroom.Received(student, None, (), job=student) for student in students]
+    return [classroom.Received(student, None, (), job=Named(student)) for student in students]
+
+
+def test_no_more_is_handed_out_than_memory_holds(monkeypatch):
+    """Pictures of a whole class would not fit: the next folder is read when a hand-in before it is done."""
+    monkeypatch.setattr(classroom, "MOST_WAITING", 2)
+    pool, futures, read = Pool(), [], []
+
+    def submit(job):
+        futures.append(Future())
+        if len(futures) == 3:
+            futures[0].set_result(pool.given[0])
+        pool.given.append(job)
+        return futures[-1]
+
+    def reading():
+        for found in received(*"abcd"):
+            read.append(found.student)
+            yield found
+
+    pool.submit = submit
+    results = classroom._results(reading(), lambda: pool, lambda: True, lambda found, bug: bug)
+    assert next(results)[1] == "a"
+    assert read == ["a", "b", "c"]
+
+
+def test_job_weighs_what_its_cells_and_pictures_do(course_of):
+    """What waits is bounded by it."""
+    notebook = solved(SHAPES)
+    plain = _job(course_of(SHAPES), notebook)
+    notebook["cells"].append(
+        {
+            "cell_type": "markdown",
+            "id": "p",
+            "metadata": {},
+            "source": "abc",
+            "attachments": {"a.png": {"image/png": "x" * 999}},
+        }
+    )
+    assert _job(course_of(SHAPES), notebook).weight == plain.weight + 1002
+    assert plain.weight > 10_000
+
+
+def _job(course, notebook):
+    folder = hand_in(course, "a", SHAPES, notebook)
+    return job_for(course.settings, SHAPES, "a", receive(folder, SHAPES, released(SHAPES)))
 
 
 def test_a_worker_that_is_lost_while_hand_ins_are_read_stops_nobody():

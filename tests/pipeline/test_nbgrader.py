@@ -7,6 +7,7 @@ import json
 import shutil
 
 import pytest
+from nbgrader.utils import notebook_hash
 from submissions import CASES
 
 from graders import history
@@ -196,3 +197,31 @@ def test_late_penalty_follows_the_due_date(course_of):
         with Marks(course, exercise) as marks:
             notebook = marks.gradebook.find_submission_notebook(SLUG, SLUG, "a")
             assert notebook.score - (notebook.late_submission_penalty or 0.0) == score
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grading", [("qkv", "grade", SLUG), ("nbgrader", "autograde", SLUG)])
+def test_nothing_but_the_page_is_given_back(course_of, grading):
+    """Links that were handed in lead to the gradebook and the solution, and nbgrader gives out every page it finds."""
+    course = course_of(SLUG)
+    folder = hand_in(course, "eve", SLUG, solved(SLUG))
+    (folder / "submission_secret.txt").write_text("s3cret")
+    (folder / "timestamp.txt").write_text("2026-11-30 10:00:00.000000 UTC")
+    (folder / "grades.html").symlink_to("../../../gradebook.db")
+    shutil.copy(course.folder("source") / SLUG / f"{SLUG}.ipynb", folder / "solution.html")
+    (folder / f"{SLUG}.html").mkdir()
+    (folder / f"{SLUG}.html" / "page").write_text("")
+    hand_in(course, "zoe", SLUG, solved(SLUG))  # by zip_collect: without a time and a secret
+    for words in (grading, *(("nbgrader", step, SLUG, *more) for step, *more in RETURNING)):
+        done = run(course.root, *words)
+        assert done.returncode == 0, done.stderr[-2000:]
+    page = course.folder("feedback") / "eve" / SLUG / f"{SLUG}.html"
+    assert sorted(path.name for path in page.parent.iterdir()) == [page.name, "submission_secret.txt", "timestamp.txt"]
+    (given,) = (path for path in course.root.glob("exchange/*/feedback/*") if path.read_bytes() == page.read_bytes())
+    assert given.name == f"{notebook_hash(secret='s3cret', notebook_id=SLUG)}.html"
+    assert len(list(given.parent.iterdir())) == 2
+    copied = [path for name in ("autograded", "feedback") for path in course.folder(name).rglob("*") if path.is_file()]
+    assert not any(path.read_bytes().startswith(b"SQLite") or b"BEGIN SOLUTION" in path.read_bytes() for path in copied)
+
+
+RETURNING = [("generate_feedback", "--force"), ("release_feedback",)]
