@@ -245,6 +245,7 @@ def learn(slug: str, answer: Path, id: str | None, sentence: str | None, hint: s
     from graders.learn import learn as keep
     from graders.learned import behind, shown
     from graders.memory import bounded_memory
+    from graders.reports.quote import printable
     from graders.sandbox.box import Limits, Sandbox
     from graders.single import read_answer
 
@@ -252,7 +253,7 @@ def learn(slug: str, answer: Path, id: str | None, sentence: str | None, hint: s
     source = read_answer(answer)
     with Sandbox(exercise.uses, Limits(call=CALL_SECONDS)) as walls, behind(walls), bounded_memory():
         found = examine(exercise, source)
-        click.echo(f"{found.replaces} first fails {found.first_fails}: {found.what}")
+        click.echo(f"{found.replaces} first fails {found.first_fails}: {printable(found.what)}")
         told = _asked_for({"id": id, "sentence": sentence, "hint": hint})
         path = keep(exercise, source, found, **told)
     click.echo(f"{shown(path)} written; qkv grade {slug} --force names it in what was graded before, too")

@@ -33,6 +33,9 @@ TRIES = 200
 SMALLER = 300
 """Inputs tried to find a smaller one than the first that is wrong."""
 
+MOST_LINES, LONGEST = 30, 300
+"""Of a value in the text: lines, and characters in each."""
+
 NO_ANSWER = ("Missing", "NotImplementedError")
 
 
@@ -74,7 +77,7 @@ class Found:
         width = max(len(name) for name in rows) + 3
         lines = [f"{self.name} is wrong, for example, on"]
         for name, value in rows.items():
-            first, *others = _written(value).split("\n")
+            first, *others = _cut(_written(value))
             lines += [f"    {name:<{width}}{first}", *(" " * (4 + width) + line for line in others)]
         return "\n".join(lines)
 
@@ -363,6 +366,12 @@ def _written(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return _row(value.tolist()) if value.dtype.kind in "fiub" else printable(str(value.dtype))
     return printable(str(value)[:300])
+
+
+def _cut(text: str) -> list[str]:
+    """The lines of a value; a small input has few, and an answer may be anything."""
+    lines = [line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in text.split("\n")]
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "…"]
 
 
 def _row(numbers: Sequence[float] | float) -> str:

@@ -14,7 +14,7 @@ from graders.build import write_whole
 from graders.settings import HISTORY, VERDICT
 from graders.verdict import Verdict
 
-Broken = (OSError, ValueError, TypeError, KeyError)
+Broken = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def earlier(folder: Path) -> list[Verdict]:

@@ -77,9 +77,10 @@ def judge_files(
 def read_answer(path: Path) -> str:
     """The text of an answer in a Python file; UsageError where it cannot be read."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_ANSWER_BYTES + 1)
         if len(data) > MAX_ANSWER_BYTES:
-            raise ValueError(f"it has {len(data)} bytes; at most {MAX_ANSWER_BYTES} are read")
+            raise ValueError(f"it has more than the {MAX_ANSWER_BYTES} bytes that are read")
         return data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

@@ -94,12 +94,25 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Verdict:
-        """The verdict whose JSON form is `data`."""
+        """The verdict whose JSON form is `data`; KeyError or TypeError where it is none."""
         checks = tuple(_check_from(check) for check in data["checks"])
         findings = tuple(Finding(**finding) for finding in data["findings"])
-        return cls(**{**data, "checks": checks, "findings": findings})
+        verdict = cls(**{**data, "checks": checks, "findings": findings})
+        _expect(verdict, str, "student", "assignment", "sandbox", "fingerprint")
+        _expect(verdict, (int, float), "score", "max_score", "seed", "seconds")
+        return verdict
 
 
 def _check_from(data: dict[str, Any]) -> CheckResult:
     shapes = {name: None if data[name] is None else tuple(data[name]) for name in ("expected_shape", "got_shape")}
-    return CheckResult(**{**data, **shapes, "misconceptions": tuple(data["misconceptions"])})
+    result = CheckResult(**{**data, **shapes, "misconceptions": tuple(data["misconceptions"])})
+    _expect(result, str, "id", "title", "status", "message")
+    _expect(result, (int, float), "points", "score")
+    return result
+
+
+def _expect(told: object, kinds: type | tuple[type, ...], *names: str) -> None:
+    """TypeError where a file that may have been edited holds something else."""
+    for name in names:
+        if not isinstance(getattr(told, name), kinds):
+            raise TypeError(f"{name} is a {type(getattr(told, name)).__name__}")

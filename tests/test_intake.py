@@ -529,6 +529,12 @@ def test_a_picture_that_is_no_base64_is_left_out():
     assert "attachments" not in cell_of(take(notebook), "explain")
 
 
+def test_a_file_of_too_many_parts_is_refused():
+    """Each is a few bytes, and becomes many times as much when it is read."""
+    notebook = {**solved(), "metadata": {"zz": [0] * 5_000_001}}
+    assert "parts" in refusal(read_notebook, dumps(notebook).encode())
+
+
 def test_a_cell_full_of_data_is_refused_and_a_photograph_in_a_text_is_not():
     """Every cell is read many times, and the class waits; some editors write a picture into the text."""
     notebook = solved()

@@ -291,6 +291,18 @@ def asked_at_a_terminal(copy, typed):
 
 
 @pytest.mark.slow
+def test_command_prints_no_escape_of_an_answers_making(copy):
+    """The name of a class may hold what a terminal obeys."""
+    escapes = r"C = type('\x1b[31mHACK\x1b]0;owned\x07', (), {})"
+    answer = "def previous_token_head(n, T):\n    return C(), np.ones((n + T, 5)), np.ones((n + T, n))"
+    (copy / "escapes.py").write_text(f"import numpy as np\n{escapes}\n{answer}\n", encoding="utf-8")
+    words = ("learn", "previous_token_head", "escapes.py", "--id", "a", "--sentence", "You.")
+    done = run(copy, "python", "-m", "graders.cli", *words)
+    assert "HACK" in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_command_learns_in_one_step_and_the_laws_hold(copy):
     """With everything said it asks nothing; the next exercise that is loaded has the entry."""
     missing = run(copy, *command("--hint", "Look."))

@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import graders.verdict
+from graders import history
 from graders.verdict import CheckResult, Finding, Verdict
 
 SCHEMA = json.loads(Path(graders.verdict.__file__).with_name("verdict.schema.json").read_text(encoding="utf-8"))
@@ -73,3 +74,23 @@ def test_json_can_always_be_written():
     """A file name that is no UTF-8 arrives with lone surrogates; the verdict can still be stored."""
     verdict = Verdict("ada", "x", 0, 0, "none", (), (Finding("warning", "name", "caf\udce9.ipynb"),))
     assert "caf?.ipynb" in verdict.to_json().encode("utf-8").decode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        "[]",
+        "{}",
+        *(json.dumps(changed(**{name: None})) for name in ("student", "score", "seconds", "checks", "findings")),
+        json.dumps(changed(score="20")),
+        json.dumps(changed(checks=[{**json.loads(VERDICT.to_json())["checks"][0], "score": None}])),
+    ],
+    ids=lambda text: text[:3] if len(text) < 1000 else "deep",
+)
+def test_file_that_was_edited_is_no_verdict(text, tmp_path):
+    """Whoever reads it goes on without, and the hand-in is graded anew."""
+    (tmp_path / "verdict.json").write_text(text)
+    (tmp_path / "history.jsonl").write_text(f"{text}\n{json.dumps(json.loads(VERDICT.to_json()))}\n")
+    assert history.verdict_in(tmp_path) is None
+    assert history.earlier(tmp_path) == [VERDICT]

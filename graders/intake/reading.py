@@ -24,7 +24,7 @@ Note = Callable[[str], tuple[()]]
 
 MAX_BYTES = 64 * 2**20
 MAX_PARTS = 5_000_000
-"""Lists and objects in one file: an empty list is 3 bytes of JSON and some 70 in memory, so bytes bound little."""
+"""Lists, objects and commas in a file: an empty list is 3 bytes of JSON and 70 in memory, so bytes bound little."""
 
 MAX_CELLS = 5000
 MAX_CODE, MAX_PROSE = 2 * 2**20, 16 * 2**20
@@ -126,8 +126,8 @@ def _decode(data: bytes) -> tuple[str, list[Finding]]:
 def _parse(text: str) -> Any:
     if not text.strip("\0 \t\r\n"):
         raise NotGradable("empty", "the file is empty")
-    if text.count("[") + text.count("{") > MAX_PARTS:
-        raise NotGradable("oversized", f"more than {MAX_PARTS} lists and objects; clear its outputs")
+    if text.count("[") + text.count("{") + text.count(",") > MAX_PARTS:
+        raise NotGradable("oversized", f"more than {MAX_PARTS} parts; clear its outputs")
     try:
         # strict=False: a bare line break inside a string is no reason to lose the rest.
         return json.loads(text, strict=False, parse_int=_int, parse_constant=lambda name: None)

@@ -7,6 +7,7 @@ out, or is an error of the student's.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 Output = dict[str, Any]
 MAX_OUTPUTS = 600
 MAX_JSON_DEPTH = 30
+JSON = re.compile(r"application/(.*\+)?json")
+"""The MIME types whose value is no text in nbformat's schema."""
 CUT: Output = {"output_type": "stream", "name": "stderr", "text": "[the rest of this cell's output was cut]\n"}
 
 
@@ -105,7 +108,7 @@ _OUTPUTS = {"stream": _stream, "error": _error, "display_data": _shown, "execute
 def _datum(mime: Any, value: Any) -> Any:
     if isinstance(value, str):
         return value
-    return _json(value) if isinstance(mime, str) and mime.endswith("json") else None
+    return _json(value) if isinstance(mime, str) and JSON.fullmatch(mime) else None
 
 
 def _json(value: Any, depth: int = 0) -> Any:

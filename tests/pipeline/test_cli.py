@@ -201,3 +201,13 @@ def test_check_of_a_broken_hand_in_is_a_verdict_with_the_reason(course, tmp_path
     validate(verdict, SCHEMA)
     assert (done.returncode, verdict["score"]) == (3, 0.0), done.stderr
     assert "merge conflict" in verdict["findings"][0]["message"]
+
+
+def test_answer_file_is_not_read_beyond_its_bound(tmp_path):
+    """Three gigabytes of nothing cost no memory."""
+    answer = tmp_path / "answer.py"
+    with answer.open("wb") as file:
+        file.truncate(3 << 30)
+    done = run(tmp_path, "qkv", "judge", SLUG, str(answer))
+    assert done.returncode == 3
+    assert "more than the 1048576 bytes" in done.stdout

@@ -277,6 +277,16 @@ def test_outputs_of_all_cells_have_a_bound(sandbox: Sandbox, monkeypatch: pytest
     assert printed(quiet) == ""
 
 
+@pytest.mark.parametrize(
+    ("mime", "kept"), [("application/json", True), ("application/x+json", True), ("text/xjson", False)]
+)
+def test_only_json_is_kept_as_json(mime: str, kept: bool) -> None:
+    """A notebook with anything else that is no text is none to nbformat."""
+    shown = {"output_type": "display_data", "data": {mime: {"a": 1}}, "metadata": {}}
+    (output,) = replies.outputs({"outputs": [shown]}, 1000)
+    assert (mime in output["data"]) == kept
+
+
 def test_metadata_of_nothing_but_structure_weighs_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects within objects have no text of their own, and take memory all the same."""
     nest: dict[str, object] = {}
