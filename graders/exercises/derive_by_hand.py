@@ -180,29 +180,35 @@ class Work:
             return f"not all of your {last} are finite"
         if np.ptp(known[last]) <= 2 * TOLERANCES[last]:
             return f"your {last} are all equal"
-        for id, why in DEGENERATE[stage].items():
-            # Some number is right for both steps, so that nothing tells which was taken.
-            apart = np.abs(take(exercise.misconceptions[id].answer, known) - self.carried(stage))
-            if np.all(apart <= 2 * TOLERANCES[stage]):
-                return why
+        if why := self.needs_no_work(stage):
+            return why
         width = SHAPES[stage][1]
         repeated = [name for name in COPIES[stage] if near(mine, known[name][:, :width], stage)]
         return f"{stage} is a copy of {repeated[0]}" if repeated else ""
+
+    def needs_no_work(self, stage: str) -> str:
+        """Why what follows at `stage` can be had without computing; empty where it cannot."""
+        last, known, carried = before(stage), self.known(stage), self.carried(stage)
+        wrong = self.usable(last) and not self.right(last)
+        if stage == "output" and wrong and (why := self.needs_no_work("weights")):
+            return why  # weights that were had for nothing are no start either
+        if stage in EXAMPLE and wrong and near(np.sort(known[last], None), EXAMPLE[stage], last):
+            return f"your {last} are those of the worked example"
+        # Some number is right for both steps, so that nothing tells which was taken.
+        if stage == "scores" and alike(known[last], carried, stage):
+            return "your raw_scores are almost zero"
+        if stage == "weights" and all(shared_among_best(row) for row in carried):
+            return "from your scores, each row of weights is shared equally among its best"
+        average = np.broadcast_to(known["V"].mean(axis=0), SHAPES["output"])
+        return "your weights are almost all equal" if stage == "output" and alike(average, carried, stage) else ""
 
 
 COPIES = {"scores": (), "weights": ("scores",), "output": ("weights", "V")}
 """What earns nothing by carrying when it is copied into a stage."""
 
-DEGENERATE = {
-    "scores": {"forgets_to_scale": "your raw_scores are almost zero"},
-    "weights": {
-        "shares_equally": "your scores are almost all equal",
-        "takes_only_the_best": "your scores are so far apart that each row of weights is all or nothing",
-    },
-    "output": {"averages_all_values": "your weights are almost all equal"},
-}
-"""Ideas that need no computing, which give what is right where a stage starts from such numbers. Of 13,198 stages that
-followed rightly from a catalogued mistake (300 ids), 5 are barred by this and were not by being all equal."""
+EXAMPLE = {"scores": np.sort([1.0, 0, 1, 0, 1, 1, 1, 1, 2])}
+EXAMPLE["weights"] = EXAMPLE["scores"] / np.sqrt(2)
+"""The entries, by size, from which the lesson's worked example goes on to each stage: its numbers can be read there."""
 
 
 def before(stage: str) -> str:
@@ -214,6 +220,17 @@ def near(mine: np.ndarray, other: np.ndarray, stage: str) -> bool:
     """Equal to the decimals that `stage` is asked for."""
     # The small change is for decimals that no float can hold: 0.41 is to be within 0.005 of 0.405.
     return mine.shape == other.shape and bool(np.all(np.abs(mine - other) <= TOLERANCES[stage] + 1e-9))
+
+
+def alike(one: np.ndarray, other: np.ndarray, stage: str) -> bool:
+    """Whether some number would be near both."""
+    return bool(np.all(np.abs(one - other) <= 2 * TOLERANCES[stage]))
+
+
+def shared_among_best(row: np.ndarray) -> bool:
+    """Whether a row of weights gives equal shares to its one, two or three best, and nothing to the others."""
+    ordered = -np.sort(-row)
+    return any(alike(ordered, np.repeat([1 / best, 0], [best, 3 - best]), "weights") for best in (1, 2, 3))
 
 
 def judge(student: Student, stage: str) -> str:

@@ -356,6 +356,8 @@ def causal_future(student: Student, rng: np.random.Generator) -> None:
         expect_close(np.triu(weights, 1), np.zeros((7, 7)), name="the weight on later tokens", tolerance=1e-6)
         expect_close(weights.sum(axis=-1), np.ones(7), name="the sum of each row of weights")
     expect_close(outputs[1][:since], outputs[0][:since], name="the output before the tokens that were changed")
+    if np.allclose(outputs[1][since:], outputs[0][since:]):
+        raise CheckFailed("the output does not depend on X: later tokens were changed, and it is the same for them too")
 
 
 @exercise.check(points=1)

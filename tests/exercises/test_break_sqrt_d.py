@@ -136,7 +136,7 @@ def test_prediction_with_a_gap_earns_nothing(gap):
 
 def test_mean_of_ten_fresh_draws_lies_in_every_band():
     """The bands hold whoever draws: no seed of the grader's fails a right function."""
-    for seed in range(5):
+    for seed in range(20):
         assert failed(notebook(), seed, CLAIM_CHECKS) == [], f"seed {seed}"
 
 
@@ -175,13 +175,15 @@ def _in_the_bands_by_chance(q, k, g, scaled):
     return {name: value * NOISE.uniform(0.99, 1.01) for name, value in _in_the_bands(q, k, g, scaled).items()}
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"), [(_in_the_bands, "same on ten fresh draws"), (_in_the_bands_by_chance, "draw is repeated")]
-)
+def _in_the_bands_by_the_draw(q, k, g, scaled):
+    return {name: value + 1e-3 * float(q.flat[0]) for name, value in _in_the_bands(q, k, g, scaled).items()}
+
+
+@pytest.mark.parametrize("answer", [_in_the_bands, _in_the_bands_by_chance, _in_the_bands_by_the_draw])
 @pytest.mark.parametrize("check", CLAIM_CHECKS)
-def test_function_that_says_what_was_claimed_measures_nothing(check, answer, words):
+def test_function_that_says_what_was_claimed_measures_nothing(check, answer):
     """The bands stand in the literature: whoever returns a number from them has not measured it."""
-    assert words in failure(notebook(score_statistics=answer), check).what
+    assert "far shorter queries" in failure(notebook(score_statistics=answer), check).what
 
 
 @pytest.mark.parametrize("argument", [None, [1.0], {"a": 1}])

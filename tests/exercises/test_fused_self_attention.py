@@ -295,3 +295,12 @@ def test_pair_of_rows_of_different_lengths_is_a_wrong_answer(value: Any) -> None
     student = LocalStudent({**EXERCISE.references, "fused_self_attention": lambda *_: value})
     with pytest.raises(CheckFailed):
         EXERCISE.checks["fused_values"](student, EXERCISE.rng("fused_values", 0))
+
+
+def test_output_that_never_changes_says_nothing_of_the_future() -> None:
+    """Who answers nothing leaks nothing; the marks are for attention that does not."""
+    student = LocalStudent(
+        {**EXERCISE.references, "causal_attention": lambda X, *_: (np.zeros((len(X), 3)), np.eye(len(X)))}
+    )
+    with pytest.raises(CheckFailed, match="does not depend on X"):
+        EXERCISE.checks["causal_future"](student, EXERCISE.rng("causal_future", 0))

@@ -32,7 +32,9 @@ EARNED = {
     "typing_slip": (5, 5, 0, 5),
     "zeros_everywhere": (0, 0, 0, 0),
     "almost_nothing": (0, 0, 0, 0),
-    "far_apart": (0, 5, 0, 5),
+    "far_apart": (0, 5, 0, 0),
+    "tied_for_two": (0, 5, 0, 0),
+    "the_worked_example": (0, 0, 0, 0),
     "copies_downwards": (0, 0, 0, 0),
     "copies_values": (5, 5, 0, 0),
     "infinite_scores": (5, 0, 0, 0),
@@ -156,6 +158,15 @@ def almost_nothing(Q, K, V):
 # Numbers whose softmax anybody can say | ours
 def far_apart(Q, K, V):
     return _from_raw(np.array([[1000.0, 0, 0]] * 3), V)
+
+
+def tied_for_two(Q, K, V):
+    return _from_raw(np.array([[0, 0, -200.0]] * 3), V)
+
+
+# The numbers that stand in the lesson | ours
+def the_worked_example(Q, K, V):
+    return _from_raw(np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 2]]), V)
 
 
 # Exponentials that were not divided | ours
