@@ -15,6 +15,7 @@ from pathlib import Path
 from attacks.assignments import Assignment
 from attacks.casebook import ATTACKS, Notebook, solve
 from attacks.outcome import FORGED, FORGED_YEAR, SHOWS_INPUTS, Outcome, State, echoed, reached, states
+from graders.build import dumps_by_cell
 from graders.grading import Job, grade
 from graders.intake import NotGradable, executable, receive, submitted_at
 from graders.sandbox import child as child_module
@@ -56,8 +57,8 @@ class Arena:
         """What comes of it when the attack `name` is handed in and graded, and after it an honest student."""
         files = self.files()
         folder = self.hand_in(name)
-        sources, refusal = self._received(folder)
         started = time.monotonic()
+        sources, refusal = self._received(folder)
         verdict, runs = self.judge(*sources)
         late = time.monotonic() - started > self.assignment.limits.hand_in + 5
         harm = [*_told(folder, verdict, runs), *(["took longer than it may"] if late else []), *self._left(files)]
@@ -83,6 +84,7 @@ class Arena:
             hand_in = receive(folder, "attacked", self.assignment.released())
         except NotGradable as problem:
             return (), f"refused: {problem.finding.message.partition(';')[0]}"
+        dumps_by_cell(hand_in.notebook).encode()  # as it is written
         return tuple(source for _, source in executable(hand_in.notebook)), ""
 
     def _left(self, files: dict[str, State]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import string
 from pathlib import Path
 
-from attacks.casebook import FAIL, JUNK, Notebook, answer_cell, edit, solve
+from attacks.casebook import FAIL, JUNK, Notebook, answer_cell, code, edit, solve
 
 SHADOW = """
 import importlib, os, sys
@@ -88,6 +90,22 @@ def hands_in_far_too_much(notebook: Notebook, folder: Path) -> None:
         file.truncate(1 << 40)
     for number in range(2000):
         (folder / f"{number}.txt").touch()
+
+
+@edit("harm")
+def hands_in_half_a_character(notebook: Notebook, folder: Path) -> None:
+    """Pastes a picture that is half a character: legal to read, and impossible to write."""
+    solve(notebook, FAIL)
+    pasted = {"attachments": {"a.png": {"image/png": "\ud800"}}, "source": "![](attachment:a.png)"}
+    notebook["cells"].append({"cell_type": "markdown", "id": "picture", "metadata": {}, **pasted})
+
+
+@edit("harm")
+def hands_in_a_book(notebook: Notebook, folder: Path) -> None:
+    """Adds a cell of forty megabytes in which every line defines a name."""
+    solve(notebook, FAIL)
+    names = map("".join, itertools.product(string.ascii_letters, repeat=4))
+    notebook["cells"].append(code("\n".join(f"{name}=" for name in names), "book"))
 
 
 @edit("cheat")
