@@ -12,7 +12,6 @@ import gc
 import itertools
 import multiprocessing
 import os
-import shutil
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, as_completed, wait
@@ -194,9 +193,8 @@ def _receive(
 ) -> Received:
     timestamp, findings = submitted_at(folder)
     before = history.verdict_in(course.folder("autograded") / student / exercise.slug)
-    found = Received(
-        student, timestamp, tuple(findings), before, secret=returning.small_text(folder / returning.SECRET)
-    )
+    secret, _ = returning.found(folder)
+    found = Received(student, timestamp, tuple(findings), before, secret=secret)
     try:
         hand_in = receive(folder, exercise.slug, released)
     except NotGradable as problem:
@@ -424,9 +422,7 @@ def _write(course: Course, exercise: Exercise, marks: Marks, found: Received, gr
     _emptied(folder)
     write_whole(folder / f"{slug}.ipynb", dumps_by_cell(graded.notebook))
     time = "" if found.timestamp is None else found.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f %Z").strip() + "\n"
-    for name, text in ((returning.TIMESTAMP, time), (returning.SECRET, found.secret)):
-        if text:
-            (folder / name).write_text(text, encoding="utf-8")
+    returning.keep(folder, found.secret, time)
     comments, penalty = marks.write(graded.verdict, found.timestamp, graded.answered)
     page = write_feedback(course, graded, comments, penalty)
     returning.lay_beside(page, found.secret, time)
@@ -440,11 +436,7 @@ def _emptied(folder: Path) -> None:
         return
     for path in folder.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o644)  # nbgrader makes its files read-only
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != HISTORY:
-            path.unlink()
+    returning.clear(folder, but=(HISTORY,))
 
 
 def write_feedback(course: Course, graded: Graded, comments: Mapping[str, str], penalty: float) -> Path:

@@ -21,7 +21,7 @@ from graders.invariants import broken
 from graders.learned import behind
 from graders.memory import bounded_memory
 from graders.reports.message import message_for
-from graders.reports.quote import own_type
+from graders.reports.quote import shown_type
 from graders.sandbox.box import Sandbox, Stopped
 from graders.sandbox.session import CellRun, Session
 from graders.student import Observation, Student, StudentError
@@ -48,11 +48,11 @@ class Job:
 DIAGNOSIS_SECONDS = 8.0
 """Work spent on explaining one hand-in's failures: an answer that nothing explains must not hold up a class."""
 
-MOST_AXES = 64
-"""Of a shape in a verdict, as NumPy's arrays have at most; a student who is asked for shapes may name a longer one."""
-
 LEARNED_SECONDS = 20.0
 """Time for learned answers within that, which may sleep: they were students' once."""
+
+MOST_AXES = 64
+"""Of a shape in a verdict, as NumPy's arrays have at most; a student who is asked for shapes may name a longer one."""
 
 
 @dataclass
@@ -137,9 +137,7 @@ def _raised(sources: Sequence[str], runs: Sequence[CellRun]) -> dict[str, str]:
     ]
     # The name of an error is text of theirs, and may be made where hidden inputs are seen.
     typed = "\n".join(sources)
-    return {
-        name: own_type(type, typed) or "an exception of its own" for source, type in ended for name in defined(source)
-    }
+    return {name: shown_type(type, typed) for source, type in ended for name in defined(source)}
 
 
 _STATUS: dict[str, Status] = {"timeout": "timeout", "not_run": "not_run"}

@@ -54,9 +54,10 @@ class IntakeExporter(NotebookExporter):
         if not getattr(self.parent, "_sanitizing", False):
             return super().from_filename(filename, resources, **kw)
         student, slug = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
-        returning.clear(
-            _directory(self.parent, "autograded", student, slug), keep=(returning.TIMESTAMP, returning.SECRET)
-        )
+        copied = _directory(self.parent, "autograded", student, slug)
+        beside = returning.found(copied)
+        returning.clear(copied)
+        returning.keep(copied, *beside)
         released = load(_directory(self.parent, "release", ".", slug) / f"{slug}.ipynb")
         notebook = _rebuilt(Path(filename).parent, slug, released)
         return self.from_notebook_node(notebook, resources, **kw)
@@ -158,9 +159,9 @@ class FeedbackExporter(Exporter):
         except OSError:
             raise FileNotFoundError(f"{path} is missing: this hand-in was not graded by this course's grader") from None
         folder = _directory(self.parent, "feedback", told["student"], told["assignment"])
-        secret, time = (returning.small_text(folder / name) for name in (returning.SECRET, returning.TIMESTAMP))
+        beside = returning.found(folder)
         returning.clear(folder)
-        returning.lay_beside(folder / f"{told['assignment']}.html", secret, time)
+        returning.lay_beside(folder / f"{told['assignment']}.html", *beside)
         comments, manual = _by_hand(nb)
         page = feedback_page(verdict, answers_in(_as_dict(nb)), comments, told.get("late_penalty") or 0.0, manual)
         return page, resources

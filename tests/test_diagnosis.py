@@ -371,13 +371,13 @@ def test_counterexample_is_small_and_shows_both_sides():
     assert len(text) < 500
 
 
-@pytest.mark.slow
 def test_counterexample_of_any_answer_is_short():
     """What an answer returned may be millions of characters."""
     wide = {f"{n}": "x" * 1000 for n in range(10_000)}
     assert len("".join(counterexample._cut(counterexample._written(wide)))) < 20_000
 
 
+@pytest.mark.slow
 def test_right_answer_has_no_counterexample():
     """Also one that is written otherwise."""
     assert search(FUSED, by_hand()) == ""

@@ -72,7 +72,7 @@ def read_notebook(path_or_bytes: Path | str | bytes, limit: int = MAX_BYTES) -> 
         return _read(path_or_bytes, limit)
     path = Path(path_or_bytes)
     try:
-        return _read(_bytes_of(path, limit), limit)
+        return _read(bytes_of(path, limit), limit)
     except NotGradable as problem:
         raise NotGradable(problem.finding.code, f"{shown(path.name)}: {problem.finding.message}") from None
 
@@ -85,7 +85,8 @@ def _read(data: bytes, limit: int) -> tuple[Notebook, list[Finding]]:
     return notebook, findings + repairs
 
 
-def _bytes_of(path: Path, limit: int) -> bytes:
+def bytes_of(path: Path, limit: int) -> bytes:
+    """The bytes of an ordinary file; NotGradable where it is a link, no file, larger than `limit` or unreadable."""
     try:
         if path.is_symlink():
             raise NotGradable("link", "a symbolic link; links are not followed")

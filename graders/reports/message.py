@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graders.authoring import Check, CheckFailed, Misconception
-from graders.reports.quote import HIDDEN, library_message, own_line, own_type, printable, without_foreign
+from graders.reports.quote import HIDDEN, library_message, own_line, printable, shown_type, without_foreign
 from graders.student import Observation, StudentError
 from graders.verdict import CheckResult, Status
 
@@ -117,17 +117,15 @@ def render_error(
     # Only our lookup raises Missing with exactly the name that was asked for; a student's own class is told apart so.
     if error.type == "Missing" and error.message == error.name:
         hint = "Is it spelled like this, and does its cell run without an error?"
-        kind = own_type(error.cell, source) or ("an exception of its own" if error.cell else "")
-        why = f": its cell raised {kind}" if kind else ""
+        why = f": its cell raised {shown_type(error.cell, source)}" if error.cell else ""
         return _lay_out(check, status, f"your notebook defines no `{error.name}`{why}", [("look at", hint)])
     if error.type == "NotImplementedError":
         return _lay_out(check, status, f"`{error.name}` is not attempted yet", [])
-    kind = own_type(error.type, source) or "an exception of its own"
     rows = [("in line", own_line(error.line, source))]
     if error.message.strip():
         rows.append(("it says", library_message(error.message, source) or WITHHELD))
     rows += advice or []
-    return _lay_out(check, status, f"your `{error.name}` raised {kind}", rows)
+    return _lay_out(check, status, f"your `{error.name}` raised {shown_type(error.type, source)}", rows)
 
 
 def _reason(check: Check, status: Status) -> str:

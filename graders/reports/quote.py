@@ -86,6 +86,11 @@ def own_type(name: str, source: str) -> str:
     return name if known(name, _words(source)) else ""
 
 
+def shown_type(name: str, source: str) -> str:
+    """What a report calls an exception's type: its name, where that may be repeated."""
+    return own_type(name, source) or "an exception of its own"
+
+
 def known(name: str, words: frozenset[str]) -> bool:
     """Whether `name` existed before the student's code ran on hidden inputs."""
     old = name in words or name in LIBRARY_NAMES or hasattr(builtins, name)
